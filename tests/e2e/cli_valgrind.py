@@ -485,4 +485,23 @@ def test_options():
     assert r.status == 125 and "no command" in r.err, r
 
 
+def test_harnesses_ask_for_the_version():
+    for args in (["--version"], ["-q", "--tool=callgrind", "--version"], ["--version", "true"]):
+        r = valgrind(*args)
+        assert r.status == 0 and not r.err, r
+        assert re.fullmatch(r"valgrind-3\.\d+\.\d+\n", r.out), r
+        if shutil.which("valgrind"):
+            theirs = subprocess.run(["valgrind", *args], capture_output=True, text=True,
+                                    check=True).stdout
+            assert re.fullmatch(r"valgrind-3\.\d+\.\d+\n", theirs), theirs
+    r = valgrind("--version", env={**ENV, "VALGRIND_OPTS": "-v"})
+    assert r.status == 0 and re.fullmatch(r"valgrind-3\.\d+\.\d+-anyperf-.+\n", r.out), r
+    # The program's own.
+    r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "ls", "--version")
+    assert r.status == 0 and "coreutils" in r.out, r
+    for asked in ("-h", "--help", "--help-debug", "--help-dyn-options"):
+        r = valgrind(asked)
+        assert r.status == 0 and r.out.startswith("usage: anyperf valgrind") and not r.err, r
+
+
 main(globals())

@@ -4,12 +4,15 @@
  */
 #include "cli/valgrind/valgrind-options.h"
 
+#include <anyperf/api.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+
+#define VALGRIND_LIKE "valgrind-3.19.0" /* which one results are compared with */
 
 #define AT(field) .offset = offsetof(struct valgrind_opts, field)
 
@@ -99,6 +102,8 @@ const struct option valgrind_option_table[] = {
 	 .help = "messages go to FILE instead of standard error; %p and %q{VAR} as below"},
 	{OPTION_FLAG, 'q', "quiet", AT(quiet), .help = "say nothing that is no mistake"},
 	{OPTION_COUNT, 'v', "verbose", AT(verbose), .help = "say more"},
+	{OPTION_FLAG, 0, "version", AT(version),
+	 .help = "print which Valgrind's options and files these are, as it does, and end"},
 	CALL("trace-children", "no|yes", set_trace_children,
 	     "programs that COMMAND executes have profiles, too (default: no)"),
 	{OPTION_GROUP, .help = "Files"},
@@ -195,6 +200,12 @@ static const struct {
 	{"--debuginfo-server", NULL},
 };
 
+static bool is_help(const char *arg)
+{
+	return !strcmp(arg, "--help") || !strcmp(arg, "--help-debug") ||
+	       !strcmp(arg, "--help-dyn-options");
+}
+
 static bool is_ours(const char *arg)
 {
 	if (arg[0] != '-' || arg[1] != '-')
@@ -204,7 +215,7 @@ static bool is_ours(const char *arg)
 		    !strncmp(arg + 2, o->name, strlen(o->name)) &&
 		    strchr("=", arg[2 + strlen(o->name)]))
 			return true;
-	return !strcmp(arg, "--help") || !strcmp(arg, "--");
+	return is_help(arg) || !strcmp(arg, "--");
 }
 
 /* 1: to be parsed; 0: it makes no difference; -1: refused. */
@@ -230,6 +241,7 @@ static int judge(const char *arg)
 /* $VALGRIND_OPTS, then the command line, without what makes no difference. */
 static char **gather(int argc, char **argv, int *count, char **env, int *notes)
 {
+	static char help[] = "--help"; /* also for developers' help */
 	const char *opts = getenv("VALGRIND_OPTS");
 	size_t room = (size_t)argc + 2, n = 0;
 	char **all, *save, *word;
@@ -249,7 +261,7 @@ static char **gather(int argc, char **argv, int *count, char **env, int *notes)
 			return all;
 		}
 		if (r)
-			all[n++] = word;
+			all[n++] = is_help(word) ? help : word;
 	}
 	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
 		int r = judge(argv[i]);
@@ -259,7 +271,7 @@ static char **gather(int argc, char **argv, int *count, char **env, int *notes)
 			return all;
 		}
 		if (r)
-			all[n++] = argv[i];
+			all[n++] = is_help(argv[i]) ? help : argv[i];
 		else
 			argv[++*notes] = argv[i]; /* behind what is read already */
 	}
@@ -306,6 +318,14 @@ int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 		return -1;
 	}
 	first = options_parse(&cmd_valgrind, o, count, all);
+	/* In front of what is wrong with the rest, as Valgrind has it. Harnesses parse the line. */
+	if (first >= 0 && o->version) {
+		printf("%s", VALGRIND_LIKE);
+		if (o->verbose)
+			printf("-anyperf-%s", ap_version());
+		putchar('\n');
+		first = -2;
+	}
 	if (first >= 0) {
 		o->command = argv + argc - (count - first);
 		if (first == count)

@@ -18,7 +18,7 @@ struct valgrind_opts {
 	const char *tool_name;
 	enum valgrind_tool tool;
 	const char *log_file, *callgrind_out, *cachegrind_out;
-	bool quiet;
+	bool quiet, version;
 	int verbose;
 	bool trace_children, separate_threads;
 	bool collect, collect_given, instrument;
@@ -34,7 +34,7 @@ struct valgrind_opts {
 extern const struct option valgrind_option_table[];
 extern const struct section valgrind_sections[];
 
-/* As options_parse(); what is not taken was said. */
+/* As options_parse(), with --version served as --help is; what is not taken was said. */
 must_check int valgrind_opts_parse(struct valgrind_opts *opts, int argc, char **argv);
 void valgrind_opts_release(struct valgrind_opts *opts);
 
