@@ -38,8 +38,7 @@ __attribute__((noinline)) static struct node *build(struct node *n)
 static char pool[4 * SIZE] __attribute__((aligned(64)));
 static size_t pool_used;
 
-void *_Znwm(size_t size);
-__attribute__((noinline)) void *_Znwm(size_t size)
+static void *from_pool(size_t size)
 {
 	void *at = pool + pool_used;
 
@@ -47,11 +46,39 @@ __attribute__((noinline)) void *_Znwm(size_t size)
 	return at;
 }
 
+void *_Znwm(size_t size);
+__attribute__((noinline)) void *_Znwm(size_t size)
+{
+	return from_pool(size);
+}
+
 /* Gives nothing back: who reads there reads what is nobody's block. */
 void _ZdlPv(void *at);
 __attribute__((noinline)) void _ZdlPv(void *at)
 {
 	pool_used += !at;
+}
+
+/* What Rust's compiler calls, by the names that it has for them. */
+#define RUST(name) _RNvCsfLfy6EI15iL_7___rustc##name
+
+void *RUST(12___rust_alloc)(size_t size, size_t align);
+__attribute__((noinline)) void *RUST(12___rust_alloc)(size_t size, size_t align)
+{
+	return from_pool(size + 0 * align);
+}
+
+void *RUST(14___rust_realloc)(void *at, size_t old, size_t align, size_t size);
+__attribute__((noinline)) void *RUST(14___rust_realloc)(void *at, size_t old, size_t align,
+							size_t size)
+{
+	return old >= size ? at : from_pool(size + 0 * align);
+}
+
+void RUST(14___rust_dealloc)(void *at, size_t size, size_t align);
+__attribute__((noinline)) void RUST(14___rust_dealloc)(void *at, size_t size, size_t align)
+{
+	pool_used += !at && size < align;
 }
 
 /* A wrapper that is known by its name, and jumps to malloc. */
@@ -80,6 +107,8 @@ SITE(by_array, reallocarray(old, NODES + 1, sizeof(struct node)))
 SITE(by_aligned, aligned_alloc(4096, SIZE))
 SITE(by_new, _Znwm(SIZE))
 SITE(by_xmalloc, xmalloc(SIZE))
+SITE(by_rust, RUST(12___rust_alloc)(SIZE, 8))
+SITE(by_rust_again, RUST(14___rust_realloc)(old, SIZE, 8, SIZE + 64))
 
 __attribute__((noinline)) static struct node *by_memalign(void)
 {
@@ -137,11 +166,19 @@ static int run(const char *what)
 		last = by_new(NULL);
 	else if (!strcmp(what, "xmalloc"))
 		last = by_xmalloc(NULL);
+	else if (!strcmp(what, "rust"))
+		last = by_rust(NULL);
+	else if (!strcmp(what, "rust-again"))
+		last = by_rust_again(last);
 	else if (!strcmp(what, "free")) { /* what lies there next is another's */
 		free(last);
 		return 0;
 	} else if (!strcmp(what, "delete")) {
 		_ZdlPv(last);
+		seen = walk(last);
+		return 0;
+	} else if (!strcmp(what, "rust-delete")) {
+		RUST(14___rust_dealloc)(last, SIZE, 8);
 		seen = walk(last);
 		return 0;
 	} else if (!strcmp(what, "fail")) { /* the block stays, and is whose it was */

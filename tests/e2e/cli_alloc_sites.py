@@ -63,6 +63,16 @@ def test_an_allocator_of_the_program():
         expect(sums, by_new=1)
 
 
+def test_what_the_compiler_of_rust_calls():
+    with scratch() as d:
+        exact(f"{d}/a", "rust", "rust", "rust-again")
+        expect(walked(f"{d}/a"), by_rust=2, by_rust_again=1)
+        exact(f"{d}/a", "rust", "rust-delete")
+        sums = walked(f"{d}/a")
+        assert STEPS - 200 <= sums.pop(("allocating", "pool")) <= STEPS, sums
+        expect(sums, by_rust=1)
+
+
 def test_blocks_that_grow():
     """A block that could not grow stays what it was."""
     with scratch() as d:

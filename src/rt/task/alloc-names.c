@@ -75,17 +75,55 @@ static const struct {
 	{"PyObject_Malloc", ALLOC_WRAPS},
 	{"PyObject_Calloc", ALLOC_WRAPS},
 	{"PyObject_Realloc", ALLOC_WRAPS},
-	/* Rust: its own names begin so, and lie between a program and malloc. */
-	{"__rust_alloc", ALLOC_WRAPS},
-	{"__rust_alloc_zeroed", ALLOC_WRAPS},
-	{"__rust_realloc", ALLOC_WRAPS},
+	/* Rust: between a program and malloc, or the allocator that it has in its place. */
+	{"__rust_alloc", ALLOC_SIZE},
+	{"__rust_alloc_zeroed", ALLOC_SIZE},
+	{"__rust_realloc", ALLOC_AGAIN_ALIGNED},
+	{"__rust_dealloc", ALLOC_FREES},
 };
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/*
+ * New compilers mangle these names of Rust: _RNvCs<hash>_7___rustc12___rust_alloc. The name inside,
+ * of @len bytes; else all of @name.
+ */
+static const char *plain_name(const char *name, u64 *len)
+{
+	const char *p;
+	u64 n = 0;
+
+	*len = str_len(name);
+	if (!str_starts(name, "_RNvC"))
+		return name;
+	p = name + 5;
+	if (*p == 's') {
+		while (*p && *p != '_')
+			p++;
+		p += *p == '_';
+	}
+	if (!str_starts(p, "7___rustc"))
+		return name;
+	for (p += 9; is_digit(*p) && n < 100; p++)
+		n = n * 10 + (u64)(*p - '0');
+	/* A name that begins with an underscore has another one before it. Behind it: ".llvm.1". */
+	if (p[0] != '_' || p[1] != '_' || str_len(p + 1) < n || (p[1 + n] && p[1 + n] != '.'))
+		return name;
+	*len = n;
+	return p + 1;
+}
 
 enum alloc_kind alloc_kind_of(const char *name)
 {
+	u64 len;
+
+	name = plain_name(name, &len);
 	for (u32 i = 0; i < ARRAY_SIZE(known); i++)
 		if (known[i].name[0] == name[0] && known[i].name[1] == name[1] &&
-		    str_eq(known[i].name, name))
+		    str_len(known[i].name) == len && !memcmp(known[i].name, name, len))
 			return known[i].kind;
 	return ALLOC_NONE;
 }

@@ -283,10 +283,11 @@ static void called(struct thread *t, enum alloc_kind kind)
 	case ALLOC_OUT: new.size = regs_arg(regs, 2); break;
 	case ALLOC_AGAIN: new.size = regs_arg(regs, 1); break;
 	case ALLOC_AGAIN_OF: new.size = product(regs_arg(regs, 1), regs_arg(regs, 2)); break;
+	case ALLOC_AGAIN_ALIGNED: new.size = regs_arg(regs, 3); break;
 	default: break;
 	}
 	new.block = regs_arg(regs, 0);
-	if (kind == ALLOC_AGAIN || kind == ALLOC_AGAIN_OF) {
+	if (kind == ALLOC_AGAIN || kind == ALLOC_AGAIN_OF || kind == ALLOC_AGAIN_ALIGNED) {
 		blocks_lock(t);
 		b = alloc_blocks_find(&blocks, new.block);
 		new.number = b && b->start == new.block ? b->number : 0;
