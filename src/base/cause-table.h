@@ -462,6 +462,8 @@ CAUSE(SESSION_MEMORY, SESSION, END_TASKS,
       "{d1} MB left for all")
 CAUSE(SESSION_AWAITS, SESSION, NONE,
       "{d0} tasks with the same page for their counts were announced, and none has begun")
+CAUSE(PROC_NAMESPACE, SESSION, MOUNT_PROC,
+      "/proc is that of another PID namespace, so it does not say whose process is whose")
 CAUSE(NO_SESSION, SESSION, NONE, "there is no virtual PMU: {s0}{s1}")
 CAUSE(SESSION_ERRNO, SESSION, NONE, "the session of the virtual PMU cannot do it: {s0}")
 CAUSE(ERRNO, OTHER, NONE, "{s0}")

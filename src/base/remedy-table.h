@@ -57,6 +57,9 @@ REMEDY(SEE_PMUS, "/sys/bus/event_source/devices shows the PMUs")
 
 REMEDY(TASK_CLOCK, "task-clock is the CPU time of whatever is measured")
 
+REMEDY(MOUNT_PROC,
+       "mount the namespace's own /proc: `unshare --mount-proc`, or `mount -t proc proc /proc` in it")
+
 /* Another target or group. */
 REMEDY(NAME_PLACE, "give a task (pid 0: the caller) or a CPU")
 REMEDY(NAME_TASK, "name a task")

@@ -618,6 +618,23 @@ def test_without_proc():
                               re.M)) == 2, r.stderr
 
 
+def test_the_proc_of_another_namespace():
+    """What does not work there is refused by that name, with what helps."""
+    inside = ["unshare", "-Urpf"]
+    if subprocess.run([*inside, "--mount-proc", "true"], capture_output=True,
+                      check=False).returncode:
+        raise Skip("there are no namespaces of one's own here")
+    for command in (["run", "--count"], ["stat", "--pmu=virtual", "-e", "instructions"]):
+        r = subprocess.run([*inside, ANYPERF, *command, "true"], env=ENV, capture_output=True,
+                           text=True, check=False)
+        assert r.returncode == 125, r
+        assert "/proc is that of another PID namespace" in r.stderr, r
+        assert "--mount-proc" in r.stderr, r
+        r = subprocess.run([*inside, "--mount-proc", ANYPERF, *command, "true"], env=ENV,
+                           capture_output=True, text=True, check=False)
+        assert r.returncode == 0 and "instructions" in r.stderr, r
+
+
 def sessions():
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):

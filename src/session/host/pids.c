@@ -318,6 +318,13 @@ bool pid_is_child(pid_t parent, pid_t pid)
 	return !status_line(getpid(), getpid(), "PPid", value, sizeof(value));
 }
 
+bool pid_proc_is_foreign(void)
+{
+	char own[16] = "";
+
+	return readlink("/proc/self", own, sizeof(own) - 1) > 0 && atoi(own) != getpid();
+}
+
 struct ids {
 	unsigned real, effective, saved, fs;
 };

@@ -28,6 +28,9 @@ bool pid_has_file(pid_t pid, int fd);
 /* Is @pid a child of @parent, both ours? True where that cannot be looked at. */
 bool pid_is_child(pid_t parent, pid_t pid);
 
+/* Whether /proc is that of another PID namespace than ours, so that its numbers are others'. */
+bool pid_proc_is_foreign(void);
+
 /* The thread of @pid (ours) that calls itself @tid, in our namespace; 0: there is none. */
 s32 pid_translate(pid_t pid, s32 tid, bool *same);
 /* A pid that guest @p names, in our namespace; 0: there is none. */

@@ -262,6 +262,8 @@ static s64 op_adopt(struct call *c)
 		return -EPERM;
 	if (pid <= 0 || pid == c->s->guests.own_pid)
 		return -ESRCH;
+	if (pid_proc_is_foreign())
+		return core_refuse(c->s->core, -EPERM, PROC_NAMESPACE);
 	/* A session lives as long as a guest: nobody keeps it alive by others' processes. */
 	if (!pid_is_child(c->process->pid, pid))
 		return -EPERM;
