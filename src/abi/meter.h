@@ -260,7 +260,7 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
  * to it, so what is decided beforehand stands elsewhere: run-config.h; and what one is asked for,
  * with what it answers: trace.h.
  */
-#define SEGMENT_MAGIC     0x4145525450414eull /* "NAPTREA": changes with the layout */
+#define SEGMENT_MAGIC     0x4245525450414eull /* "NAPTREB": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 
@@ -343,6 +343,9 @@ struct counter_segment {
 	/* With SEGMENT_EXACT or _TRACED, atomic: the next index of each; how many found none. */
 	u32 path_threads, path_spaces, path_lost;
 	u32 modeled_profiles; /* likewise, of modeled-profile.h */
+	/* With SEGMENT_SITES, atomic: programs in which no allocator is known; the first one's. */
+	u32 no_allocator;
+	char no_allocator_in[16];
 };
 
 _Static_assert(sizeof(struct counter_segment) <= METER_SIZE, "the header has the place of a meter");

@@ -315,6 +315,13 @@ const struct meter *ap__segment_meter(const struct guest_segment *segment, u32 i
 	return __atomic_load_n(&m->run, __ATOMIC_ACQUIRE) == segment->number ? m : NULL;
 }
 
+u32 ap__segment_no_allocator(const struct guest_segment *segment, char name[16])
+{
+	memcpy(name, segment->head->no_allocator_in, 16);
+	make_text(name, 16);
+	return __atomic_load_n(&segment->head->no_allocator, __ATOMIC_RELAXED);
+}
+
 u32 ap__segment_uncounted(const struct guest_segment *segment)
 {
 	return __atomic_load_n(&segment->run->uncounted, __ATOMIC_RELAXED);

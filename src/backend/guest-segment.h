@@ -67,6 +67,9 @@ u32 ap__segment_uncounted(const struct guest_segment *segment);
 bool ap__segment_uncounted_at(const struct guest_segment *segment, u32 i,
 			      struct meter_uncounted *u);
 
+/* In how many programs --alloc-sites knows no allocator, and what the first is called. */
+u32 ap__segment_no_allocator(const struct guest_segment *segment, char name[16]);
+
 /*
  * How many calls the session has refused to our run, and entry @i of its list if it is there and
  * ours.

@@ -232,8 +232,11 @@ static void load(struct thread *t, struct startup *s, bool random)
 	if (alloc_sites_wanted())
 		alloc_sites_file(t, exe, image->bias);
 	fd_keep_exe(exe);
-	if (!image->has_interp)
+	if (!image->has_interp) {
+		if (alloc_sites_wanted())
+			alloc_sites_complete(s->control.comm);
 		return;
+	}
 	if (interp < 0) {
 		interp = (int)fd_open(AT_FDCWD, image->interp, O_RDONLY | O_CLOEXEC);
 		images_file(interp, 0, &s->interp_file);

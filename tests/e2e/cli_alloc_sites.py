@@ -18,7 +18,8 @@ def exact(path, *what, options=(), program=ALLOCATING, **more):
     """What is attributed is what was counted beside it, or it is said."""
     r = run("record", "--exact", *OPTIONS, *options, "-o", path, "--", program, *what, **more)
     assert r.status == 0, r
-    for said in ("INCOMPLETE", "the counters", "not where", "no room", "SAMPLES"):
+    for said in ("INCOMPLETE", "the counters", "not where", "no room", "SAMPLES",
+                 "no allocator"):
         assert said not in r.err, r
 
 
@@ -130,6 +131,18 @@ def test_a_static_program():
         assert built, "a static program needs libc.a, which comes with the compiler's packages"
         exact(f"{d}/a", "malloc", "thread", "fork", program=f"{d}/static")
         expect(walked(f"{d}/a"), by_malloc=3, by_calloc=1)
+        # Of one without symbols nothing is known, which is said of it.
+        subprocess.run(["strip", f"{d}/static"], check=True)
+        for program, others in (([f"{d}/static", "malloc"], "'static', so"),
+                                (["sh", "-c", f"{d}/static malloc; {d}/static calloc; true"],
+                                 "'static', nor in 1 other")):
+            r = run("record", "--exact", *OPTIONS, "-o", f"{d}/a", "--", *program)
+            assert r.status == 0 and f"no allocator was found in {others}" in r.err, r
+            assert "do not strip it" in r.err, r
+        # Who did not ask is told nothing.
+        r = run("record", "--exact", *(o for o in OPTIONS if o != "--alloc-sites"), "-o",
+                f"{d}/a", "--", f"{d}/static", "malloc")
+        assert r.status == 0 and "allocator" not in r.err, r
 
 
 def test_what_it_needs():

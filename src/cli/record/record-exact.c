@@ -102,6 +102,25 @@ static int put_thread(const struct path_thread *t, u64 time, const struct path_c
 	return err;
 }
 
+/* Its blocks are in no row of their own then, which would look as if it had none. */
+static void check_allocators(const struct record_job *job, const struct guest_segment *segment)
+{
+	char name[16], others[40] = "";
+	u32 nr = job->opts.alloc_sites ? ap__segment_no_allocator(segment, name) : 0;
+
+	if (nr > 1)
+		snprintf(others, sizeof(others), ", nor in %u other program%s", nr - 1,
+			 nr > 2 ? "s" : "");
+	if (nr)
+		command_error(
+			&cmd_record,
+			"no allocator was found in '%s'%s, so what was allocated is one heap: "
+			"--alloc-sites knows malloc and others by their names, which a "
+			"static program has in its symbol table alone; do not strip it, or "
+			"link it dynamically",
+			name, others);
+}
+
 void record_exact_write(struct record_job *job)
 {
 	const struct guest_segment *segment = ap__machine_segment(job->machine);
@@ -124,6 +143,7 @@ void record_exact_write(struct record_job *job)
 					   "instructions; the recording lacks some");
 	}
 	record_modeled_check(job);
+	check_allocators(job, segment);
 	if (!job->opts.toggle && !exact_threads_agree(&x->threads, segment, &meters))
 		command_error(&cmd_record,
 			      "the profile has %" PRIu64 " instructions and the counters %" PRIu64

@@ -305,8 +305,9 @@ const struct option record_option_table[] = {
 	 .more = "What a program has got from malloc, calloc, realloc, operator new and the like, of "
 		 "the C library or of another allocator, is told apart by who has called them: "
 		 "`anyperf report -s data` names the function and the line. Wrappers that many programs "
-		 "have, as strdup, xmalloc and g_malloc, are taken for part of the allocator. Each call of "
-		 "such a function takes some microseconds longer."},
+		 "have, as strdup, xmalloc and g_malloc, are taken for part of the allocator. They are known "
+		 "by their names: a static program must not be stripped. Each call of such a function takes "
+		 "some microseconds longer."},
 	{OPTION_STR, 0, "toggle", "FUNCTION", AT(toggle),
 	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?"},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),

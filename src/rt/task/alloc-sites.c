@@ -204,6 +204,14 @@ void alloc_sites_file(struct thread *t, int fd, u64 bias)
 	}
 }
 
+void alloc_sites_complete(const char *name)
+{
+	struct counter_segment *s = counter_segment();
+
+	if (!functions.nr && !__atomic_fetch_add(&s->no_allocator, 1, __ATOMIC_RELAXED))
+		str_put(s->no_allocator_in, sizeof(s->no_allocator_in), name);
+}
+
 static struct alloc_frames *frames_of(struct thread *t)
 {
 	if (!t->alloc_frames)

@@ -21,6 +21,8 @@ bool alloc_sites_wanted(void);
 
 /* All of a file is in memory, where its addresses say and @bias on. */
 void alloc_sites_file(struct thread *t, int fd, u64 bias);
+/* The program @name is all in memory: should it have no allocator the report will say so. */
+void alloc_sites_complete(const char *name);
 /* @size bytes of a file from @offset on are mapped at @at, to be executed. */
 void alloc_sites_mapped(struct thread *t, int fd, u64 at, u64 size, u64 offset);
 
