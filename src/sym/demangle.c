@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sym/cxx-expansion.h"
 #include "sym/rust/demangle-rust.h"
 
 typedef char *demangle_fn(const char *name, char *buf, size_t *len, int *status);
@@ -155,9 +156,10 @@ char *sym_demangle_whole(const char *name)
 	plain = fn ? strndup(name, length_of(name)) : NULL;
 	if (!plain)
 		return NULL;
-	text = fn(plain, NULL, NULL, &status);
+	/* Of what is as long as memory the demangler would make that, and take its time. */
+	text = sym_cxx_is_short(plain) ? fn(plain, NULL, NULL, &status) : NULL;
 	free(plain);
-	if (status)
+	if (!text || status)
 		return NULL;
 	sym_rust_legacy(text);
 	return text;

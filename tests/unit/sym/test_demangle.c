@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sym/cxx-expansion.h"
 #include "sym/demangle.h"
 #include "sym/rust/demangle-rust.h"
 
@@ -160,4 +161,117 @@ TEST(rust_before_v0)
 	/* NULL: there is no libstdc++. */
 	EXPECT(!text || !strcmp(text, "<u64 as core::iter::range::Step>::steps_between"));
 	free(text);
+}
+
+/* Parameters of f, each a pair of two of the one before: 2^@levels letters and more. */
+static const char *pairs(u32 levels)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static char name[1024];
+
+	strcpy(name, "_Z1fSt4pairI1AS0_E");
+	for (u32 i = 1; i <= levels; i++)
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), "S_IS%c_S%c_E",
+			 digits[i], digits[i]);
+	return name;
+}
+
+TEST(cxx_names_of_any_length)
+{
+	char *text;
+
+	EXPECT(sym_cxx_is_short(pairs(3)));
+	EXPECT(sym_cxx_is_short(pairs(12)));
+	EXPECT(!sym_cxx_is_short(pairs(20)));
+	/* Of 250 bytes, and what would be gigabytes. */
+	EXPECT(!sym_cxx_is_short(pairs(24)));
+	EXPECT(!sym_cxx_is_short(pairs(34)));
+	text = sym_demangle(pairs(20));
+	EXPECT(!text);
+	free(text);
+	/* NULL: there is no libstdc++. */
+	text = sym_demangle(pairs(3));
+	EXPECT(!text || !strcmp(text, "f"));
+	free(text);
+	text = sym_demangle_whole("_ZNSt6vectorIiSaIiEE3fooIS1_EEvT_RKS_IS1_S0_E");
+	EXPECT(!text || strstr(text, "::foo<std::vector<int"));
+	free(text);
+}
+
+/* Whatever may be within itself: it would need more stack than there is. */
+TEST(cxx_names_that_are_deep)
+{
+	static const char *const within[] = {"I", "J",  "P",   "N1aI", "Z1f", "Tt",   "LZ1f",
+					     "F", "Dp", "Xad", "UlP",  "M",   "XdTt", "Q",
+					     "A", "K",  "cv",  "G",    "C",   "DT",   "IT_I"};
+	static char deep[1 << 17];
+
+	for (size_t i = 0; i < ARRAY_SIZE(within); i++) {
+		for (u32 k = 0; k < 2; k++) {
+			size_t len = strlen(within[i]);
+			char *at = stpcpy(deep, k ? "_Z1fI" : "_Z");
+
+			while (at + len < deep + sizeof(deep))
+				at = stpcpy(at, within[i]);
+			(void)sym_cxx_is_short(deep);
+		}
+	}
+	EXPECT(!sym_cxx_is_short(deep));
+}
+
+/* Each of these has a part that stands there many times by another way. */
+TEST(cxx_names_by_what_repeats)
+{
+	static const char *const shorts[] = {
+		"_Z1fv",
+		"_ZNKSt8functionIFvvEEclEv",
+		"_ZZN1A1fEvENKUlT_E_clIiEEDaS0_",
+		"_Z1fIJiiiEEvDpT_",
+		"_ZN1AcvT_IiEEv",
+		"_ZNSt9enable_ifIXsr3std9is_signedIT_EE5valueEiE4typeE",
+		"_Z1fIiQ1CIT_EEvT_",
+		"_ZGVZ1fvE1a",
+		"_ZThn16_N1A1fEv",
+		"_ZTv0_n24_N1AD0Ev",
+		"_Z1f$not a name",
+		"_Z",
+	};
+	char name[2048] = "_Z1fIJ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(shorts); i++)
+		EXPECT(sym_cxx_is_short(shorts[i]));
+	EXPECT(!sym_cxx_is_short(""));
+	/* Packs in packs, of a hundred elements. */
+	for (u32 i = 0; i < 100; i++)
+		strcat(name, "i");
+	strcat(name, "EEv");
+	EXPECT(sym_cxx_is_short(name));
+	strcat(name, "DpSt4pairIT_DpSt4pairIT_DpSt4pairIT_DpT_EEE");
+	EXPECT(!sym_cxx_is_short(name));
+	/* Parameters, each of which is the arguments of the function within. */
+	strcpy(name, "_Z");
+	for (u32 i = 0; i < 30; i++)
+		strcat(name, "1aIXL_Z");
+	strcat(name, "1bIiEvT_");
+	for (u32 i = 0; i < 30; i++)
+		strcat(name, "EEEvT_T_");
+	EXPECT(!sym_cxx_is_short(name));
+	/* GCC 12's demangler does not come back from that. */
+	EXPECT(!sym_cxx_is_short("_Z1fIXsr1A1vCEvv"));
+	/* What is not understood, with few references and with many. */
+	strcpy(name, "_Z1f$");
+	for (u32 i = 0; i < 10; i++)
+		strcat(name, "S_");
+	EXPECT(sym_cxx_is_short(name));
+	for (u32 i = 0; i < 10; i++)
+		strcat(name, "S_");
+	EXPECT(!sym_cxx_is_short(name));
+	/* Deep, and conversions that are read twice each. */
+	memset(name + 4, 'P', 1000);
+	strcpy(name + 1004, "iS_S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_");
+	EXPECT(!sym_cxx_is_short(name));
+	strcpy(name, "_Z");
+	for (u32 i = 0; i < 40; i++)
+		strcat(name, "N1AcvT_IZ");
+	EXPECT(!sym_cxx_is_short(name));
 }
