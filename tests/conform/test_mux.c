@@ -67,6 +67,23 @@ static bool all_had_turn(const int *fds, int n, u64 before[][3], u64 after[][3])
 }
 
 /*
+ * The same @turns times. How long one takes is up to who rotates as well, who has to get a CPU; so
+ * shares and estimates are asked for after many, of which no single one decides.
+ */
+static bool all_had_turns(const int *fds, int n, int turns, u64 after[][3])
+{
+	u64 before[MOST][3];
+
+	memset(after, 0, (size_t)n * sizeof(after[0]));
+	for (int i = 0; i < turns; i++) {
+		memcpy(before, after, (size_t)n * sizeof(after[0]));
+		if (!all_had_turn(fds, n, before, after))
+			return false;
+	}
+	return true;
+}
+
+/*
  * N single events while the thread works: the sum of the running times over the enabled time, in %.
  */
 static int share(int n, bool *each)
@@ -145,14 +162,14 @@ CONFORM(inherited)
 /* What is not on does not count; what it says is the part that was seen. */
 CONFORM(scaled)
 {
-	u64 v[MOST][3], none[MOST][3] = {{0}}, low = ~0ULL, high = 0, estimate;
+	u64 v[MOST][3], low = ~0ULL, high = 0, estimate;
 	int n = counters() + 1, fds[MOST] = {0};
 
 	if (unknown("SCAL-01", "scaling"))
 		return;
 	for (int i = 0; i < n; i++)
 		fds[i] = single();
-	NEED(all_had_turn(fds, n, none, v));
+	NEED(all_had_turns(fds, n, 4, v));
 	for (int i = 0; i < n; i++)
 		NEED(ev_ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0) == 0);
 	for (int i = 0; i < n; i++) {
@@ -485,7 +502,7 @@ CONFORM(pinned_beside_a_cpu)
 /* Who finds no room bars those behind him, though they would fit: so each has its turn. */
 CONFORM(in_order)
 {
-	u64 none[3][3] = {{0}}, v[3][3];
+	u64 v[3][3];
 	int fds[3], n = counters();
 
 	if (unknown("GRP-10", "the order of waiting"))
@@ -495,8 +512,7 @@ CONFORM(in_order)
 	for (int i = 1; i < n; i++)
 		(void)open_one(PERF_COUNT_HW_INSTRUCTIONS, false, false, fds[1]);
 	fds[2] = single();
-	for (int tries = 0; tries < 4; tries++)
-		NEED(all_had_turn(fds, 3, none, v));
+	NEED(all_had_turns(fds, 3, 10, v));
 	for (int i = 0; i < 3; i++)
 		NEED(ev_ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0) == 0);
 	for (int i = 0; i < 3; i++)

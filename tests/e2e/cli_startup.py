@@ -74,12 +74,17 @@ def calls_of(*command):
 
 
 def faults_of(*command):
-    r = run("stat", "-j", "-e", "page-faults:u", "--", *command)
-    assert r.status == 0, r
-    count = json.loads(r.err)["counts"][0]
-    if count["status"] != "ok":
-        raise Skip("the kernel's own count of page faults is not to be had")
-    return count["value"]
+    """The least of three runs: where memory or CPUs are short there are more at times, which are
+    nobody's here, and never fewer than the program causes."""
+    least = []
+    for _ in range(3):
+        r = run("stat", "-j", "-e", "page-faults:u", "--", *command)
+        assert r.status == 0, r
+        count = json.loads(r.err)["counts"][0]
+        if count["status"] != "ok":
+            raise Skip("the kernel's own count of page faults is not to be had")
+        least.append(count["value"])
+    return min(least)
 
 
 def need_runtime():
