@@ -234,6 +234,25 @@ with tempfile.TemporaryFile() as f:
 """
 
 
+def test_a_file_that_is_written_is_not_executed():
+    """As natively. That one which is executed may be written is a difference (doc/runtime.md)."""
+    with scratch() as d:
+        program = shutil.copy(shutil.which("sleep"), d)
+        with open(program, "ab"):
+            r = run("run", "--", program, "0")
+            assert r.status == 126 and "Text file busy" in r.err, r
+            r = run("run", "--", "sh", "-c", f"{program} 0")
+            assert r.status == 126 and "Text file busy" in r.err, r
+        guest = subprocess.Popen([ANYPERF, "run", "--", "sh", "-c",
+                                  f"{program} 100 & echo; read -r x; kill $!"], env=ENV,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        guest.stdout.readline()
+        with open(program, "r+b"):
+            pass
+        guest.communicate(b"go on\n", timeout=60)
+        assert guest.returncode == 0, guest
+
+
 def test_children_execute_what_a_file_has_now():
     for more in (), ("--translations=off",), ("--count",):
         r = run("run", *more, "--", sys.executable, "-c", WRITTEN)
