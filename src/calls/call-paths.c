@@ -224,6 +224,20 @@ work_out_run(struct quick *q, struct calls_thread *t, struct calls_span *const *
 
 #define AHEAD 8u /* paths whose spans are asked for before they are needed */
 
+/* With what they have to do with caches, which is known to lie where when the span is there. */
+static QUICK void ask_for_simulated(struct calls_span *const *span, const u32 *path)
+{
+	const char *next = (const char *)span[path[AHEAD]];
+	const struct calls_span *s = span[path[AHEAD / 2]];
+
+	__builtin_prefetch(next);
+	__builtin_prefetch(next + 64);
+	if (unlikely(!s))
+		return;
+	for (u32 at = 0; at < 256; at += 64)
+		__builtin_prefetch((const char *)s->simulated + at);
+}
+
 /*
  * The paths from @*at to @stop, of @n, one by one. Returns the span that is not usual, and what is
  * before it in its path has been done; NULL: all of them were, or @*at is of one that is not known.
@@ -241,7 +255,8 @@ static QUICK struct calls_span *take_alone(struct quick *q, struct calls_thread 
 		if (unlikely(!s))
 			break;
 		if (likely(i + AHEAD < n))
-			__builtin_prefetch(span[path[i + AHEAD]]);
+			slots ? ask_for_simulated(span, path + i)
+			      : __builtin_prefetch(span[path[i + AHEAD]]);
 		s = take(q, t, s, slots);
 		if (unlikely(s))
 			break;
@@ -283,7 +298,7 @@ take_simulated(struct quick *q, struct calls_thread *t, struct calls_span *const
 	return take_several(q, t, span, path, at, stop, n, slots);
 }
 
-/* A run that meets something, and begins with @first. Returns how many misses there were. */
+/* A run that meets something, and begins with @first. Returns what its misses are worth. */
 static __attribute__((noinline)) u32 meet_run(const struct quick *q, struct calls_thread *t,
 					      const struct calls_run *r,
 					      const struct calls_span *first,

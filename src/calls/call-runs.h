@@ -207,10 +207,12 @@ static inline bool run_seldom_follow(struct calls_runs *r, u32 worth)
 }
 
 /*
- * Each miss of a run is to be told of, and lines that are not there are looked for one by one.
- * True: there are too many, as with a compiler, and paths alone are as quick and take less memory.
+ * Each miss of a run is to be told of, and if a line of code is not there all are looked for one by
+ * one. True: there are too many, as with a compiler, and paths alone are as quick and take less
+ * memory.
  */
-#define RUN_MEETS 2048u
+#define RUN_MEETS  2048u
+#define RUN_MISSES 4u
 
 static inline bool run_misses_often(struct calls_runs *r, u32 misses)
 {
@@ -219,7 +221,7 @@ static inline bool run_misses_often(struct calls_runs *r, u32 misses)
 	r->missed += misses;
 	if (likely(++r->met < RUN_MEETS))
 		return false;
-	often = r->missed > RUN_MEETS + RUN_MEETS / 2;
+	often = r->missed > RUN_MEETS * RUN_MISSES;
 	r->met = r->missed = 0;
 	return often;
 }
@@ -249,7 +251,7 @@ static inline bool run_events_fit(const struct run_events *e, const struct path_
 }
 /*
  * @r is taken, with @top as the calls that are open before. Of @slots what it has used is gone.
- * Returns how many misses there were.
+ * Returns what its misses were worth, RUN_MISSES of which are too many.
  */
 u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct calls_frame *top,
 	     struct path_slots *slots);

@@ -71,6 +71,16 @@ static u32 tell(struct calls_thread *t, const struct run_events *e,
 	return from;
 }
 
+/* In misses of data: of a fetch that misses all of the run's are looked for one by one. */
+static u32 price(const struct simulated_miss *miss, u32 n)
+{
+	u32 sum = n;
+
+	for (u32 i = 0; i < n; i++)
+		sum += 2 * (miss[i].group == SIMULATED_FETCH);
+	return sum;
+}
+
 u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct calls_frame *top,
 	     struct path_slots *slots)
 {
@@ -100,5 +110,5 @@ u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct cal
 	(void)tell(t, e, miss, told, n, ~0u);
 	event_counts_met(&t->events, &e->met, 1);
 	calls_pass_slots(slots, e->nr_slots);
-	return n;
+	return price(miss, n);
 }
