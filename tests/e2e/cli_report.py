@@ -62,7 +62,8 @@ def test_children():
         n = record(path, "-e", USER, "-g", [SPIN, "80"])
         out = report(path, "--children")
         found = {r[-1]: r for r in rows(out)}
-        assert float(found["main"][0][:-1]) > 80 and found["main"][2] in ("0", "1"), out
+        # Its own are few: it looks at the clock now and then.
+        assert float(found["main"][0][:-1]) > 80 and int(found["main"][2]) < n / 5, out
         assert int(found["burn"][2]) > n / 2
         theirs = {r[-1]: r[:3] for r in perf_rows(path, "--children")}
         for symbol in ("burn", "calls_burn", "main"):
