@@ -1,8 +1,8 @@
 /*
- * Caches and branches, span by span. Nearly all lines are those that their set has used last: one
- * comparison each, and nothing changes. First come fetches, then accesses, which have no cache in
- * common but LL; that is asked in the order of the instructions, so fetches that it is to be asked
- * for wait until an access asks as well.
+ * Caches and branches, span by span, or several spans that were joined. Nearly all data is of the
+ * line that its set has used last: one comparison, and nothing changes. First come fetches, then
+ * accesses, which have no cache in common but LL; that is asked in the order of the instructions,
+ * so fetches that it is to be asked for wait until an access asks as well.
  */
 #include <stdlib.h>
 

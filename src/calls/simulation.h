@@ -1,6 +1,6 @@
 /*
  * PURPOSE: caches and branch predictors as callgrind and cachegrind simulate them, and how often
- * each instruction has met which event. Caches are a model's (model/model.h); the predictors are
+ * each instruction has met which event. Caches are simpler than a model's; the predictors are
  * theirs: a table of two-bit counters by address and history, and the last target of each indirect
  * branch. All threads of a program share one core, since Valgrind lets one run at a time.
  *
