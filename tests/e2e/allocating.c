@@ -9,9 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NODES 8192 /* 512 KB */
-#define SIZE  (NODES * sizeof(struct node))
-#define STEPS 20000
+#define NODES  8192 /* 512 KB */
+#define SIZE   (NODES * sizeof(struct node))
+#define STEPS  20000
+#define MEDIUM 50000 /* more than the first-level cache has, and less than a mapping's */
 
 struct node {
 	struct node *next;
@@ -106,6 +107,9 @@ SITE(by_realloc, realloc(old, SIZE + (64ul << 20)))
 SITE(by_array, reallocarray(old, NODES + 1, sizeof(struct node)))
 SITE(by_aligned, aligned_alloc(4096, SIZE))
 SITE(by_new, _Znwm(SIZE))
+/* Not of a mapping of their own, which nobody has to clear or to copy. */
+SITE(by_cleared, calloc(1, MEDIUM))
+SITE(by_grown, realloc(old, 2 * MEDIUM))
 SITE(by_xmalloc, xmalloc(SIZE))
 SITE(by_rust, RUST(12___rust_alloc)(SIZE, 8))
 SITE(by_rust_again, RUST(14___rust_realloc)(old, SIZE, 8, SIZE + 64))
@@ -189,6 +193,14 @@ static int run(const char *what)
 
 		seen = reallocarray(last, half, half);
 		return seen != NULL;
+	} else if (!strcmp(what, "clear")) { /* what somebody else has written to */
+		seen = memset(malloc(MEDIUM), 1, MEDIUM);
+		free(seen);
+		last = by_cleared(NULL);
+		return !last;
+	} else if (!strcmp(what, "grow")) {
+		seen = malloc(64); /* behind it: it has to move */
+		return !by_grown(last);
 	} else if (!strcmp(what, "churn")) {
 		for (int i = 0; i < 3000; i++)
 			small_block();

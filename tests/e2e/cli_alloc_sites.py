@@ -82,6 +82,24 @@ def test_blocks_that_grow():
         expect(sums, by_malloc=1, by_array=1, by_realloc=2, by_calloc=1)
 
 
+def test_what_allocators_do_to_their_blocks():
+    """calloc clears its block, realloc copies into one: these stores are of the block."""
+    stores = "L1-dcache-store-misses:u"
+    with scratch() as d:
+        r = run("record", "--exact", "--machine=cachegrind", "-d", "--alloc-sites", "-e", stores,
+                "-o", f"{d}/a", "--", ALLOCATING, "clear", "grow",
+                env={"MALLOC_PERTURB_": "0"})
+        assert r.status == 0, r
+        r = run("report", "--json", "-i", f"{d}/a", "-s", "data")
+        sums = Counter()
+        event = {d["event"]: d for d in map(json.loads, r.out.splitlines())}[stores]
+        for row in event["rows"]:
+            sums[row.get("data", "").split(" at ")[0].split("+")[0]] += row["period"]
+        lines = 50000 // 64
+        assert lines - 20 <= sums["by_cleared"] <= lines + 20, sums
+        assert lines - 20 <= sums["by_grown"] <= lines + 20, sums
+
+
 def test_addresses_that_are_used_again():
     with scratch() as d:
         exact(f"{d}/a", "malloc", "free", "calloc", "free", "churn", "memalign", "free", "malloc")

@@ -226,15 +226,12 @@ static void drop_frames(struct alloc_frames *f, u64 sp)
 		f->nr--;
 }
 
-/* Blocks change, so the model is told first of what has been executed with those that there are. */
-static void blocks_lock(struct thread *t)
+/* @block goes, so the model is told first of what has been executed while it was there. */
+static void remove_block(struct thread *t, u64 block, u32 number)
 {
 	traces_flush(t);
 	simulate_locks_take(t);
-}
-
-static void blocks_unlock(struct thread *t)
-{
+	alloc_blocks_remove(&blocks, block, number);
 	simulate_locks_give(t);
 }
 
@@ -276,9 +273,7 @@ static void called(struct thread *t, enum alloc_kind kind)
 		return;
 	drop_frames(f, new.sp);
 	if (kind == ALLOC_FREES) {
-		blocks_lock(t);
-		alloc_blocks_remove(&blocks, regs_arg(regs, 0), 0);
-		blocks_unlock(t);
+		remove_block(t, regs_arg(regs, 0), 0);
 		return;
 	}
 	if (f->nr == FRAMES || guest_read(&new.ret, new.sp, sizeof(new.ret)) ||
@@ -295,11 +290,17 @@ static void called(struct thread *t, enum alloc_kind kind)
 	default: break;
 	}
 	new.block = regs_arg(regs, 0);
+	/*
+	 * What the function itself does to its block, as to clear it or to copy what was there, is
+	 * of that, though the block is known when it returns. What was done before is not.
+	 */
+	if (kind != ALLOC_WRAPS)
+		traces_flush(t);
 	if (kind == ALLOC_AGAIN || kind == ALLOC_AGAIN_OF || kind == ALLOC_AGAIN_ALIGNED) {
-		blocks_lock(t);
+		simulate_locks_take(t);
 		b = alloc_blocks_find(&blocks, new.block);
 		new.number = b && b->start == new.block ? b->number : 0;
-		blocks_unlock(t);
+		simulate_locks_give(t);
 	}
 	f->frame[f->nr++] = new;
 }
@@ -316,12 +317,14 @@ static void returned(struct thread *t, const struct alloc_frame *frame, u64 resu
 	/* realloc(block, 0) gives it back; else a block that there was is still there. */
 	if (!start && frame->size)
 		return;
-	blocks_lock(t);
-	if (frame->number)
-		alloc_blocks_remove(&blocks, frame->block, frame->number);
-	if (start)
+	if (start) {
+		simulate_locks_take(t);
 		add_block(start, frame->size, site);
-	blocks_unlock(t);
+		simulate_locks_give(t);
+	}
+	/* It was read from until now; where it is the new one it has another number. */
+	if (frame->number)
+		remove_block(t, frame->block, frame->number);
 }
 
 void alloc_sites_place(struct thread *t, u64 pc)
