@@ -709,6 +709,9 @@ static bool read_operands(struct cxx_name *n, const char *op)
 	if (is_among(op, "qu "))
 		return read_expressions(n, 3);
 	if (is_among(op, "fl fr fL fR ")) {
+		/* The operator that folds. */
+		if (!n->at[0] || !n->at[1])
+			return false;
 		n->at += 2;
 		return read_expressions(n, is_upper(op[1]) ? 2 : 1);
 	}

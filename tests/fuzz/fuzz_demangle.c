@@ -20,9 +20,11 @@ const char *const fuzz_samples[] = {
 	NULL,
 };
 
-const char *const fuzz_words[] = {"_R",  "B_", "B0_",   "Nv",   "C1a", "T",   "E",    "FG_",
-				  "L0_", "u",  "$u20$", "_Z",   "S_",  "S0_", "S1_",  "T_",
-				  "T0_", "I",  "J",     "DpT_", "sp",  "Z",   "cvT_", NULL};
+const char *const fuzz_words[] = {"_R", "B_",    "B0_", "Nv", "C1a",  "T",   "E",  "FG_", "L0_",
+				  "u",  "$u20$", "_Z",  "S_", "S0_",  "S1_", "T_", "T0_", "I",
+				  "J",  "DpT_",  "sp",  "Z",  "cvT_", "X",   "L",  "fl",  "fr",
+				  "fL", "fR",    "pl",  "cl", "dt",   "nw",  "tr", "il",  "Dp",
+				  "sr", "gs",    "on",  "li", "qu",   "st",  "cv", "_",   NULL};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

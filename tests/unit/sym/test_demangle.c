@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "sym/cxx-expansion.h"
 #include "sym/demangle.h"
@@ -274,4 +275,30 @@ TEST(cxx_names_by_what_repeats)
 	for (u32 i = 0; i < 40; i++)
 		strcat(name, "N1AcvT_IZ");
 	EXPECT(!sym_cxx_is_short(name));
+}
+
+/* Names that end in the middle of something, in front of a page that is not there. */
+TEST(cxx_names_that_are_cut)
+{
+	static const char *const names[] = {
+		"_Z1fIXflplT_EEvv",
+		"_Z1fIXfLplT_LPi0EEEvv",
+		"_Z1fIXquT_Li1ELi2EEEvv",
+		"_ZNKSt8functionIFvvEE4moveIJRKiOT_EEEDTcl7declvalIS0_EEEv",
+		"_ZZN1A1fEvENKUlT_E_clIiEEDaS0_",
+		"_ZN1AcvT_IiEEv",
+		"_ZTv0_n24_N1AD0Ev",
+	};
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT(pages != MAP_FAILED && !mprotect(pages + 4096, 4096, PROT_NONE));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		for (size_t n = 2; n <= strlen(names[i]); n++) {
+			char *at = pages + 4096 - n - 1;
+
+			memcpy(at, names[i], n);
+			at[n] = 0;
+			(void)sym_cxx_is_short(at);
+		}
+	munmap(pages, 8192);
 }
