@@ -336,16 +336,19 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 		if (i + RUN_MOST + 2 > n)
 			goto alone;
 		run_from = i + 1;
-		/* A loop of what is simulated is a run of its own. */
-		if (run_is_loop(path + i))
+		if (run_is_loop(path + i)) {
+			/* What is simulated is told each time. */
+			while (slots && run_from < n && path[run_from] == path[i])
+				run_from++;
 			goto alone;
+		}
 		r = was ? following_run(q, was, path + i) : NULL;
 		if (unlikely(!r)) {
 			if (run_seldom_follow(runs, slots ? RUN_MEETS_WORTH : RUN_WORTH)) {
 				run_from = i + (slots ? RUN_MEETS_PAUSE : RUN_PAUSE);
 				goto alone;
 			}
-			most = run_measure(path + i, q->context, false, &hash);
+			most = run_measure(path + i, q->context, &hash);
 			run_from = i + most;
 			if (most < RUN_LEAST)
 				goto alone;

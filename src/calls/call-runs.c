@@ -297,7 +297,7 @@ static void settle(const struct run_totals *t)
 	for (u32 i = 0; i < t->nr_edges; i++) {
 		t->edge[i].edge->count += times * t->edge[i].times;
 		t->edge[i].edge->cost += times * t->edge[i].cost;
-		if (t->run->events && t->edge[i].edge->events)
+		if (t->run->events)
 			event_counts_met(t->edge[i].edge->events, &t->edge[i].met, times);
 	}
 	t->run->times = 0;

@@ -161,10 +161,9 @@ static inline bool run_is_loop(const u32 *path)
 
 /*
  * How many of @path are one run, and the hash of that for @context. Fewer than RUN_LEAST are none.
- * What is looked at are RUN_MOST, and two more. @loops: they may be in it.
+ * What is looked at are RUN_MOST, and two more.
  */
-static inline u32 run_measure(const u32 *path, const struct calls_context *context, bool loops,
-			      u64 *hash)
+static inline u32 run_measure(const u32 *path, const struct calls_context *context, u64 *hash)
 {
 	u64 h = (u64)(uintptr_t)context, factor = 0x9e3779b97f4a7c15ull;
 	u32 n = 0;
@@ -173,7 +172,7 @@ static inline u32 run_measure(const u32 *path, const struct calls_context *conte
 		h += path[n] * factor;
 		factor += 0xd1b54a32d192ed04ull;
 		n++;
-	} while ((loops || !run_is_loop(path + n)) && n < RUN_MOST &&
+	} while (!run_is_loop(path + n) && n < RUN_MOST &&
 		 (n < RUN_UNCUT || path[n - 1] * 0x9e3779b1u >> 29));
 	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
 	*hash = h ^ h >> 32;
@@ -244,6 +243,7 @@ void run_keep(struct calls_graph *g, const struct calls_run *run, const struct r
 
 /* run-events.c. What a run of these meets; NULL: it is no run. */
 struct run_events *run_events_new(struct calls_graph *g, const struct run_recording *rec);
+/* About, in bytes. */
 size_t run_events_size(const struct run_events *e, const struct calls_run *r);
 static inline bool run_events_fit(const struct run_events *e, const struct path_slots *slots)
 {

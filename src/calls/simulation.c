@@ -314,9 +314,19 @@ bool simulate_target(struct event_simulation *s, u64 pc, u64 target)
 
 static inline void fetch(struct event_simulation *s, const struct simulated_code *c)
 {
-	for (const struct line_fetch *f = c->fetch, *end = f + c->nr_fetches; f < end; f++)
-		if (unlikely(!fetch_cache_use(&s->i1, f->line)))
-			f = fetch_missed(s, f);
+	const u32 *place = s->i1.place;
+	u64 *used = s->i1.used, now = s->i1.now;
+
+	for (const struct line_fetch *f = c->fetch, *end = f + c->nr_fetches; f < end; f++) {
+		if (likely(place[f->line])) {
+			used[place[f->line]] = ++now;
+			continue;
+		}
+		s->i1.now = now;
+		f = fetch_missed(s, f);
+		now = s->i1.now;
+	}
+	s->i1.now = now;
 }
 
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
