@@ -199,11 +199,10 @@ static void gather_caches(struct data_piece *p, u32 cpus)
 	for (u32 cpu = 0; cpu < cpus; cpu++)
 		for (u32 index = 0; index < 8; index++)
 			head[1] += add_cache(levels, cpu, index);
-	if (head[1])
-		data_piece_add(p, head, sizeof(head));
+	/* Also if the kernel tells of none, as in some virtual machines. */
+	data_piece_add(p, head, sizeof(head));
 	for (size_t i = 0; i < MAX_LEVELS; i++) {
-		if (head[1])
-			data_piece_add(p, levels[i].bytes, levels[i].len);
+		data_piece_add(p, levels[i].bytes, levels[i].len);
 		free(levels[i].bytes);
 	}
 }
