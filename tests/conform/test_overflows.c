@@ -381,6 +381,6 @@ CONFORM(frequency)
 	}
 	check_val("OVF-10", "the first period of a frequency", (long long)first, 1);
 	CHECK_ROW("OVF-10", most >= 100, "faults that come fast make it longer", "%lu", most);
-	CHECK_ROW("OVF-10", n >= 3 && n < ev_count(b.fd) / 100, "and samples fewer", "%lu of %lu",
-		  n, ev_count(b.fd));
+	CHECK_ROW("OVF-10", n >= 3 && n < ev_count(b.fd) / 10, "and samples fewer", "%lu of %lu", n,
+		  ev_count(b.fd));
 }
