@@ -2,6 +2,7 @@
  * Breakpoints on data: which accesses count, by which instructions and from where, and what samples
  * and signals of them say [TYPE-06, ATTR-43..45, IOC-12, SAMP-02, SAMP-05, OVF-11].
  */
+#include "breakpoints-fire.h"
 #include "conform/conform.h"
 
 #include <linux/hw_breakpoint.h>
@@ -27,9 +28,12 @@ static struct pe_attr watch(volatile const void *at, u32 type, u64 len)
 /* All of a machine's debug registers may be somebody else's. */
 static bool possible(void)
 {
-	if (try_self(watch(bytes, HW_BREAKPOINT_W, 1)) == 0)
+	bool some = try_self(watch(bytes, HW_BREAKPOINT_W, 1)) == 0;
+
+	if (some && breakpoints_fire(HW_BREAKPOINT_W))
 		return true;
-	skip_row("TYPE-06", "breakpoints on data", "this machine has none free");
+	skip_row("TYPE-06", "breakpoints on data",
+		 some ? BREAKPOINTS_NEVER_FIRE : "this machine has none free");
 	return false;
 }
 
@@ -641,6 +645,8 @@ CONFORM(of_cpus)
 		skip_row("TYPE-06", "writes on a CPU", "not for us");
 		return;
 	}
+	if (!possible())
+		return;
 	CPU_ZERO(&set);
 	CPU_SET(0, &set);
 	NEED(!sched_setaffinity(0, sizeof(set), &set));

@@ -282,6 +282,8 @@ def test_stubs_of_shared_libraries():
         if r.status:
             raise Skip("no breakpoints here")
         out = script(f"{d}/a", "-F", "ip,sym,symoff")
+        if not out:
+            raise Skip("breakpoints are never met here")
         assert f"{stub[1]} getppid@plt+0x0\n" in out, out
 
 

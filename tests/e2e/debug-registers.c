@@ -16,6 +16,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "breakpoints-fire.h"
+
 #define EXECUTE(i)     (1ul << (2 * (i)))
 #define WATCH(i, kind) (EXECUTE(i) | (unsigned long)(kind) << (16 + 4 * (i)))
 #define WRITE_8        0x9 /* of WATCH */
@@ -323,6 +325,10 @@ static void check_running(void)
 
 int main(void)
 {
+	if (!breakpoints_fire(HW_BREAKPOINT_W)) {
+		puts(BREAKPOINTS_NEVER_FIRE);
+		return 77;
+	}
 	check_refused();
 	printf("refused: %d wrong\n", faults);
 	check_modified();

@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "breakpoints-fire.h"
+
 #define SKIPPED 77
 
 static volatile long watched;
@@ -139,5 +141,9 @@ static int debugger(const char *anyperf, const char *self)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !breakpoints_fire(HW_BREAKPOINT_W)) {
+		puts(BREAKPOINTS_NEVER_FIRE);
+		return SKIPPED;
+	}
 	return argc > 1 ? debugger(argv[1], argv[0]) : guest();
 }

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -201,6 +202,25 @@ static void put_code(struct arena *a)
 	p = PUT(p, "\xfc\xb8\xe7\x00\x00\x00\x31\xd2\x0f\xae\x24\x25"); /* cld; xsave */
 	p = put_at(p, machine->out_vectors);
 	*p = 0xc3;
+}
+
+bool arena_is_a_cpu(void)
+{
+	const u64 upper = 0xffff800012345678;
+	pid_t pid = fork();
+	u64 got = 0;
+	int status;
+
+	if (!pid) {
+		/* Without the instruction it ends by a signal. */
+		__asm__ volatile("wrgsbase %0" : : "r"(upper));
+		syscall(SYS_arch_prctl, ARCH_GET_GS, &got);
+		_exit(got != upper);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || !WEXITSTATUS(status))
+		return true;
+	fprintf(stderr, "skipped: this machine is not what its CPU is\n");
+	return false;
 }
 
 struct arena *arena_new(u64 at, u32 exec_flags)

@@ -33,6 +33,13 @@ struct arena;
  * Code and data near @at (0: wherever); the first call also starts the translator. @exec_flags:
  * DBT_EXEC_* NULL if @at is lower than we may map anything.
  */
+/*
+ * Whether what code does natively is what a CPU does. A kernel that is itself a program of its
+ * hypervisor's has ways of its own with GS bases, system calls and single steps: it forgets a base
+ * in the upper half at the next call.
+ */
+bool arena_is_a_cpu(void);
+
 struct arena *arena_new(u64 at, u32 exec_flags);
 /* Where to write the code, at most ARENA_SLOT_SIZE bytes. */
 u8 *arena_slot(struct arena *a);

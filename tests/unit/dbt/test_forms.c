@@ -70,6 +70,8 @@ int main(int argc, char **argv)
 	static struct arena *arenas[ARRAY_SIZE(places)]; /* nobody frees them */
 	unsigned int bad = 0, classes = 0;
 
+	if (!arena_is_a_cpu())
+		return 77;
 	for (u32 i = 0; i < ARRAY_SIZE(places); i++) {
 		struct arena *a = arenas[i] = arena_new(places[i].at, places[i].exec_flags);
 

@@ -304,6 +304,8 @@ int main(int argc, char **argv)
 	unsigned long done = 0, faults = 0, bad = 0, tries = 0;
 	static struct arena *a[3]; /* nobody frees them: static, so that something points to them */
 
+	if (!arena_is_a_cpu())
+		return 77;
 	if (argc > 2)
 		state ^= strtoul(argv[2], NULL, 0) * 0x9e3779b97f4a7c15;
 	for (int i = 0; i < 3; i++)
