@@ -61,7 +61,7 @@ struct running {
 	const struct path_slots *slots;
 	u64 *counts; /* NULL: only the sum is wanted */
 	struct event_counts *sum;
-	/* Of joined code: not these, but what is missed. */
+	/* Of joined code, which has no sum: what is missed. */
 	struct simulated_miss *miss;
 	u32 *nr_missed;
 };

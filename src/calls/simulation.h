@@ -125,8 +125,10 @@ struct simulated_miss {
 bool simulated_fits(const struct simulated_code *c, const struct path_slots *slots);
 /* Whether its last instruction is an indirect branch. */
 bool simulated_is_open(const struct simulated_code *c);
-u32 simulate_joined(struct event_simulation *s, const struct simulated_code *c,
-		    const struct path_slots *slots, struct simulated_miss *miss);
+__attribute__((nonnull)) u32 simulate_joined(struct event_simulation *s,
+					     const struct simulated_code *c,
+					     const struct path_slots *slots,
+					     struct simulated_miss *miss);
 /* True: that was not foreseen, which is the second number of the last place. */
 bool simulate_target(struct event_simulation *s, u64 pc, u64 target);
 
