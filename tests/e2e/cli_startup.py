@@ -195,7 +195,7 @@ def test_page_faults_under_the_translator():
     assert under - natively <= 150, (natively, under)
     # A session has faults of its own: measured 140 to 185.
     counted = faults_of(ANYPERF, "run", "--count", "-o", "/dev/null", "--", *command)
-    assert counted - under <= 230, (under, counted)
+    assert counted - under <= 240, (under, counted)
 
 
 if __name__ == "__main__":
