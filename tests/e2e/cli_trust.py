@@ -56,6 +56,7 @@ def test_a_page_that_lies_about_a_program():
                     written += 1
             if written:
                 break
+            time.sleep(0.01)
         os.close(fd)
         out, _ = guest.communicate("go on\n", timeout=60)
         assert written, out
