@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sym/cxx-expansion.h"
+#include "sym/cxx/expansion.h"
 #include "sym/rust/demangle-rust.h"
 
 typedef char *demangle_fn(const char *name, char *buf, size_t *len, int *status);

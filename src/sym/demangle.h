@@ -1,7 +1,7 @@
 /*
  * PURPOSE: names of C++ and Rust as people write them, those of C++ without parameters and return
  * types, as perf shows them. libstdc++ is loaded when the first name of C++ is met; without it they
- * stay as they are, and so do those that would become megabytes (cxx-expansion.h). Rust's are read
+ * stay as they are, and so do those that would become megabytes (cxx/expansion.h). Rust's are read
  * by rust/demangle-rust.c.
  */
 #ifndef SYM_DEMANGLE_H

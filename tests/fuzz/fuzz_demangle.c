@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "sym/cxx-expansion.h"
+#include "sym/cxx/expansion.h"
 #include "sym/demangle.h"
 #include "sym/rust/demangle-rust.h"
 

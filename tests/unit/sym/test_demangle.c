@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "sym/cxx-expansion.h"
+#include "sym/cxx/expansion.h"
 #include "sym/demangle.h"
 #include "sym/rust/demangle-rust.h"
 
