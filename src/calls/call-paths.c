@@ -357,7 +357,7 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 		was = r;
 		if (likely(r)) {
 			if (slots) {
-				if (unlikely(!run_events_fit(r->events, slots)))
+				if (unlikely(!simulated_fits(r->events->code, slots)))
 					goto alone;
 				misses = meet_run(q, t, r, span[path[i]], slots);
 			}

@@ -245,10 +245,6 @@ void run_keep(struct calls_graph *g, const struct calls_run *run, const struct r
 struct run_events *run_events_new(struct calls_graph *g, const struct run_recording *rec);
 /* About, in bytes. */
 size_t run_events_size(const struct run_events *e, const struct calls_run *r);
-static inline bool run_events_fit(const struct run_events *e, const struct path_slots *slots)
-{
-	return simulated_fits(e->code, slots);
-}
 /*
  * @r is taken, with @top as the calls that are open before. Of @slots what it has used is gone.
  * Returns what its misses were worth, RUN_MISSES of which are too many.

@@ -48,6 +48,14 @@ void *calls_memory_take(struct calls_memory *m, size_t size)
 	return memset(p, 0, size);
 }
 
+void *calls_memory_put(u8 **at, const void *from, size_t size)
+{
+	void *to = memcpy(*at, from, size);
+
+	*at += ALIGN_UP(size, (size_t)8);
+	return to;
+}
+
 void *calls_memory_table(size_t size)
 {
 	void *p;

@@ -18,6 +18,8 @@ struct calls_memory {
 
 /* All 0, in lines of the cache of its own. */
 void *calls_memory_take(struct calls_memory *m, size_t size);
+/* Copies @size bytes to @*at, which is a multiple of 8 and is moved behind them to the next one. */
+void *calls_memory_put(u8 **at, const void *from, size_t size);
 void calls_memory_release(struct calls_memory *m);
 /* A table that is looked at all over, all 0; the caller's, for free(). */
 void *calls_memory_table(size_t size);

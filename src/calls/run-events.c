@@ -5,14 +5,6 @@
 #include "base/check.h"
 #include "calls/call-runs.h"
 
-static void *put(u8 **at, const void *from, size_t size)
-{
-	void *to = memcpy(*at, from, size);
-
-	*at += ALIGN_UP(size, (size_t)8);
-	return to;
-}
-
 struct run_events *run_events_new(struct calls_graph *g, const struct run_recording *rec)
 {
 	struct simulated_code *code = simulated_join(g->opts.simulation, rec->code, rec->nr_parts,
@@ -33,10 +25,10 @@ struct run_events *run_events_new(struct calls_graph *g, const struct run_record
 				 .nr_inner = rec->nr_inner,
 				 .met = rec->met};
 	at = (u8 *)(e + 1);
-	e->closed = put(&at, rec->closed_at, closed);
-	e->opened = put(&at, rec->opened_at, opened);
-	e->part = put(&at, rec->part, parts);
-	e->inner = put(&at, rec->inner, inner);
+	e->closed = calls_memory_put(&at, rec->closed_at, closed);
+	e->opened = calls_memory_put(&at, rec->opened_at, opened);
+	e->part = calls_memory_put(&at, rec->part, parts);
+	e->inner = calls_memory_put(&at, rec->inner, inner);
 	return e;
 }
 

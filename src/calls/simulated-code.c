@@ -146,15 +146,6 @@ static void add_access(struct code_draft *d, const struct path_access *a, u32 in
 	d->nr_accesses++;
 }
 
-static void *put(u8 **at, const void *from, size_t size)
-{
-	void *to = *at;
-
-	memcpy(to, from, size);
-	*at += ALIGN_UP(size, (size_t)8);
-	return to;
-}
-
 static struct simulated_code *finish(const struct code_draft *d, bool indirect)
 {
 	size_t fetches = d->nr_fetches * sizeof(d->fetch[0]);
@@ -174,11 +165,11 @@ static struct simulated_code *finish(const struct code_draft *d, bool indirect)
 				     .nr_slots = d->nr_slots,
 				     .indirect = indirect};
 	memcpy(c->met, d->met, sizeof(c->met));
-	c->fetch = put(&at, d->fetch, fetches);
-	c->line = put(&at, d->line, lines);
-	c->access = put(&at, d->access, accesses);
-	c->cond = put(&at, d->cond, conds);
-	c->place = put(&at, d->place, places);
+	c->fetch = calls_memory_put(&at, d->fetch, fetches);
+	c->line = calls_memory_put(&at, d->line, lines);
+	c->access = calls_memory_put(&at, d->access, accesses);
+	c->cond = calls_memory_put(&at, d->cond, conds);
+	c->place = calls_memory_put(&at, d->place, places);
 	return c;
 }
 
