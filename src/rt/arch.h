@@ -65,6 +65,12 @@ void cpu_fault_at(struct cpu_fault *fault, u64 addr);
  * is begun again, unless it is complete. Elsewhere nothing is done.
  */
 void guest_call_settle(struct thread *t, struct ucontext *uc);
+/*
+ * @uc is a fault of a guest call's own instruction, a way into the kernel that this one does not
+ * have: makes @uc go on as if the call had not been begun. What is made of it is for who tried
+ * (struct thread, call_refused).
+ */
+bool guest_call_refused(struct thread *t, struct ucontext *uc);
 /* Whether the handler has come right after a guest call that returned EINTR. */
 bool guest_call_was_interrupted(const struct ucontext *uc);
 

@@ -416,6 +416,8 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 		uc_set_pc(uc, (u64)guest_copy_end);
 		return;
 	}
+	if (info->si_code == SI_KERNEL && guest_call_refused(t, uc))
+		return;
 	if (t->in_sigreturn && info->si_code == SI_KERNEL) {
 		t->in_sigreturn = false;
 		return;

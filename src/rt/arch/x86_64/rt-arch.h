@@ -32,6 +32,8 @@ struct cpu_fault {
 
 /* A general protection fault; the kernel reports no address. */
 #define CPU_FAULT_PROTECTION ((struct cpu_fault){.trapno = 13})
+/* The same by `int $n`: the error code is its selector in the IDT (SDM 3A 6.13). */
+#define CPU_FAULT_NO_GATE(n) ((struct cpu_fault){.trapno = 13, .err = (n) << 3 | 2})
 /* A debug exception. */
 #define CPU_FAULT_DEBUG ((struct cpu_fault){.trapno = 1})
 

@@ -2,13 +2,15 @@
  * The i386 gate in 64-bit code. The kernel makes the call as it would for the program, with the
  * i386 number and arguments of 32 bits, so pointers reach the low 4 GB only and structures are
  * those of 32-bit programs. What concerns us must be answered by our own function instead, as
- * i386.tbl says.
+ * i386.tbl says. A kernel without the gate (booted with ia32_emulation=0, or built so) has a fault in
+ * its place, and then the program has it too.
  */
 #include "rt/arch/x86_64/i386.h"
 #include "rt/arch/x86_64/int80.h"
 #include "rt/mm/mm.h"
 #include "rt/sample/trace-hits.h"
 #include "rt/sandbox/seccomp.h"
+#include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
 #include "rt/task/beside.h"
@@ -75,6 +77,28 @@ static bool allows(struct thread *t, u32 nr, const u64 args[6])
 				     nr == I386_NR_sigreturn);
 }
 
+/* Asked at the first call, by one that changes nothing; 0: not yet. Of the kernel, so of all. */
+enum { GATE_IS = 1, GATE_IS_NOT };
+static u8 gate;
+
+static bool has_gate(struct thread *t)
+{
+	static const u64 getpid[7] = {I386_NR_getpid};
+	static const u32 nothing;
+	struct sys_guest_ret r;
+	u8 is = __atomic_load_n(&gate, __ATOMIC_RELAXED);
+
+	if (is)
+		return is == GATE_IS;
+	do /* a signal that comes meanwhile is noted */
+		r = guest_call80(getpid, &nothing);
+	while (r.redo && !t->call_refused);
+	is = t->call_refused ? GATE_IS_NOT : GATE_IS;
+	t->call_refused = false;
+	__atomic_store_n(&gate, is, __ATOMIC_RELAXED);
+	return is == GATE_IS;
+}
+
 void syscall_int80(struct thread *t)
 {
 	static const u8 from[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
@@ -83,6 +107,12 @@ void syscall_int80(struct thread *t)
 	bool restarts;
 	long ret;
 
+	if (unlikely(!has_gate(t))) {
+		regs_restart(&t->dbt.regs);
+		dbt_call_again(&t->dbt, regs_pc(&t->dbt.regs)); /* it has not retired */
+		signal_fault(t, SIGSEGV, SI_KERNEL, 0, CPU_FAULT_NO_GATE(0x80));
+		return;
+	}
 	/* Their numbers are others, and they are rare. */
 	beside_end(t);
 	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_I386, nr))

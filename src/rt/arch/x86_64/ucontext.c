@@ -106,6 +106,17 @@ void guest_call_settle(struct thread *t, struct ucontext *uc)
 	       settle(t, sc, guest_call80_begin, guest_call80_insn, NULL, guest_call80_redo));
 }
 
+bool guest_call_refused(struct thread *t, struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+
+	if (sc->rip != (u64)guest_call80_insn)
+		return false;
+	t->call_refused = true;
+	sc->rip = (u64)guest_call80_redo;
+	return true;
+}
+
 bool guest_call_was_interrupted(const struct ucontext *uc)
 {
 	const struct sigcontext *sc = &uc->uc_mcontext;
