@@ -173,15 +173,14 @@ static u64 peek_rip(struct thread *t)
 	return (u64)ptrace(PTRACE_PEEKUSER, t->tid, offsetof(struct user_regs_struct, rip), 0);
 }
 
-/* Looks at the instruction that will run next. */
-static void look(struct thread *t)
+static void look_at(struct thread *t, u64 pc)
 {
 	struct process *p = t->process;
 	u8 bytes[INSN_MAX];
 	char path[64];
 	ssize_t n;
 
-	t->pc = peek_rip(t);
+	t->pc = pc;
 	if (p->mem < 0) {
 		snprintf(path, sizeof(path), "/proc/%d/mem", t->tid);
 		p->mem = open(path, O_RDONLY | O_CLOEXEC);
@@ -192,6 +191,12 @@ static void look(struct thread *t)
 			n++;
 	t->valid = insn_decode(&t->due, bytes, n > 0 ? (size_t)n : 0) > 0;
 	t->in_call = t->valid && t->due.cf == CF_SYSCALL;
+}
+
+/* Looks at the instruction that will run next. */
+static void look(struct thread *t)
+{
+	look_at(t, peek_rip(t));
 }
 
 static u32 branch_type(const struct insn *insn, bool falls)
@@ -332,6 +337,19 @@ static void count(struct thread *t, const struct insn *insn, u64 pc, u64 next)
 		       insn->cf == CF_FAR_JMP || insn->cf == CF_FAR_CALL;
 }
 
+/*
+ * Some virtual machines do cpuid for the program and then let it go on, so the step ends behind the
+ * next instruction. That has been counted when this returns, and @next is what follows it.
+ */
+static void count_late(struct thread *t, u64 next)
+{
+	u64 after = t->pc + t->due.len;
+
+	count(t, &t->due, t->pc, after);
+	look_at(t, after);
+	count(t, t->valid ? &t->due : NULL, after, next);
+}
+
 static void count_call(struct thread *t)
 {
 	struct insn call = {.len = 2, .cf = CF_SYSCALL, .attr = INSN_BRANCH};
@@ -356,7 +374,9 @@ static int on_trap(struct thread *t)
 		t->fresh =
 			false; /* a forked child begins like this, a new thread with TRAP_BRKPT */
 		next = peek_rip(t);
-		if (!(t->valid && (t->due.attr & INSN_REP) && next == t->pc))
+		if (t->valid && t->due.special == SP_CPUID && next != t->pc + t->due.len)
+			count_late(t, next);
+		else if (!(t->valid && (t->due.attr & INSN_REP) && next == t->pc))
 			count(t, t->valid ? &t->due : NULL, t->pc, next);
 		look(t);
 		return 0;
