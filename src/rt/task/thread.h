@@ -136,7 +136,7 @@ struct thread {
 	/* The guest call that is to be redone has been executed: the kernel restarts it. */
 	bool call_restarts;
 	bool call_refused; /* the kernel has no such way in */
-	bool call_again; /* it was interrupted by something that the guest must not notice */
+	bool call_again;   /* it was interrupted by something that the guest must not notice */
 
 	/* rt/perf/wire-call.h: the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;

@@ -2,8 +2,8 @@
  * The i386 gate in 64-bit code. The kernel makes the call as it would for the program, with the
  * i386 number and arguments of 32 bits, so pointers reach the low 4 GB only and structures are
  * those of 32-bit programs. What concerns us must be answered by our own function instead, as
- * i386.tbl says. A kernel without the gate (booted with ia32_emulation=0, or built so) has a fault in
- * its place, and then the program has it too.
+ * i386.tbl says. A kernel without the gate (booted with ia32_emulation=0, or built so) has a fault
+ * in its place, and then the program has it too.
  */
 #include "rt/arch/x86_64/i386.h"
 #include "rt/arch/x86_64/int80.h"
