@@ -42,9 +42,9 @@ void arch_patch(u32 patch, u32 target);
 #define EXIT_CODE_MOST 512u
 /*
  * Where exit @x leads when it is linked to @to: there, or to code that is made for it, which counts
- * first. 0: there is no room for that.
+ * first: *@code, which may be 0, the first of all. False: there is no room for it.
  */
-u32 arch_exit_code(const struct dbt_exit *x, const struct dbt_block *to);
+bool arch_exit_code(const struct dbt_exit *x, const struct dbt_block *to, u32 *code);
 /* Whether @patch lies where that is one store to everybody. */
 bool arch_can_patch(u32 patch);
 

@@ -33,8 +33,7 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to)
 		return;
 	if (unlikely(code_is_shared(x->patch)) && !is_worth_it(x))
 		return;
-	code = arch_exit_code(x, to);
-	if (code)
+	if (arch_exit_code(x, to, &code))
 		exit_link_by(x, to, code);
 }
 

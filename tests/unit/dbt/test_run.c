@@ -361,6 +361,23 @@ TEST(a_full_cache_makes_room)
 	EXPECT(after.flushes - before.flushes >= 2);
 }
 
+/* Where the cache has been emptied the first block is at 0, as every program's first one is. */
+TEST(what_goes_to_the_first_block_of_all_is_linked)
+{
+	static const u8 loop[] = {0xff, 0xcf, 0x75, 0xfc, 0xc3}; /* dec edi; jnz; ret */
+	u8 *p = test_code(4096, 0);
+	struct dbt_stats before, after;
+
+	memcpy(p, loop, sizeof(loop));
+	dbt_set_mask(guest_main()->t, DBT_MASK_COUNT);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
+	dbt_stats_read(&before);
+	guest_call(guest_main(), p, 1000, 0, 0);
+	dbt_stats_read(&after);
+	EXPECT_EQ(after.blocks - before.blocks, 1);
+	EXPECT_EQ(after.links - before.links, 1);
+}
+
 /* The lookup of an indirect branch's target must not cost flags, whatever it finds on the way. */
 TEST(flags_survive_indirect_branches)
 {

@@ -129,23 +129,23 @@ static bool entry_has_room(void)
 	return false;
 }
 
-u32 arch_exit_code(const struct dbt_exit *x, const struct dbt_block *to)
+bool arch_exit_code(const struct dbt_exit *x, const struct dbt_block *to, u32 *code)
 {
 	struct emitter e;
-	u32 at;
 
+	*code = to->code;
 	if (!x->counts)
-		return to->code;
+		return true;
 	if (!entry_has_room())
-		return 0;
+		return false;
 	e.p = code_at(cache.hot);
-	at = cache.hot;
+	*code = cache.hot;
 	memcpy(e.p, (const u8 *)code_addr(x->stub), x->counts);
 	e.p += x->counts;
 	emit_whole(&e, 5);
 	emit_jmp(&e, to->code);
 	cache.hot = emit_at(&e);
-	return at;
+	return true;
 }
 
 struct dbt_entry *arch_entry(struct dbt_block *b)
