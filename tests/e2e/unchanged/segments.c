@@ -152,8 +152,8 @@ static void selectors(void)
 		unsigned int off;
 		unsigned short sel;
 	} __attribute__((packed)) far = {0x12345678, 0x2b};
-	struct user_desc desc = {.entry_number = 3,
-				 .base_addr = 0x10000,
+	struct user_desc desc = {.entry_number = (unsigned int)-1,
+				 .base_addr = 0x10004,
 				 .limit = 0xfffff,
 				 .seg_32bit = 1,
 				 .limit_in_pages = 1,
@@ -180,18 +180,8 @@ static void selectors(void)
 	fault_skip = 2;
 	__asm__ volatile("mov %0, %%gs" : : "a"(0x40f3)); /* beyond the table */
 	__asm__ volatile("mov %0, %%gs" : : "a"(0x10));   /* the kernel's */
-	if (syscall(SYS_modify_ldt, 1, &desc, sizeof(desc)) == 0 && low != MAP_FAILED) {
-		low[5] = 0x55667788;
-		/* Nor has every kernel that says yes a table of them. */
-		r = 0;
-		__asm__ volatile("mov %1, %%gs\n\tmovl %%gs:20, %k0" : "+r"(r) : "a"(3 << 3 | 7));
-		SAY("through the LDT %lx", r);
-		desc.entry_number = 13;
-		__asm__ volatile("xor %k0, %k0" : "=r"(r));
-	}
-	desc.entry_number = (unsigned int)-1;
-	desc.base_addr = 0x10004;
 	if (syscall(SYS_set_thread_area, &desc) == 0 && low != MAP_FAILED) {
+		low[5] = 0x55667788;
 		__asm__ volatile("mov %1, %%gs\n\tmovl %%gs:16, %k0"
 				 : "=r"(r)
 				 : "a"(desc.entry_number << 3 | 3));

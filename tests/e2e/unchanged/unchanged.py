@@ -20,14 +20,16 @@ import tempfile
 class Case:
     """command: a list; stdin: text; files: {name: text} to be there; mode of those that begin with
     #! is 755. needs: programs without which the case is left out, by name. ignore: names of files
-    whose contents differ from run to run. stderr: False where it holds pids or times."""
+    whose contents differ from run to run. stderr: False where it holds pids or times. wants: its
+    output natively on a machine that has what is looked at; elsewhere it is left out."""
 
     def __init__(self, name, command, stdin="", files=None, needs=(), ignore=(), stderr=True,
-                 timeout=60, env=None, setup=None, status=None, options=()):
+                 timeout=60, env=None, setup=None, status=None, options=(), wants=None):
         self.name, self.command, self.stdin = name, command, stdin
         self.files, self.needs, self.ignore = files or {}, needs, ignore
         self.stderr, self.timeout, self.env, self.setup = stderr, timeout, env or {}, setup
         self.options = options  # of `anyperf run`
+        self.wants = wants
         self.status = status  # what it must end with natively, where that is part of the test
 
 
@@ -107,6 +109,9 @@ def check(anyperf, case):
     with tempfile.TemporaryDirectory(prefix="anyperf-unchanged-") as base:
         top = os.path.join(base, "w")
         native = run_once(top, case, [])
+        if case.wants is not None and native["output"] != case.wants:
+            print(f"-    {case.name}: natively there was {native['output']!r:.60}")
+            return None
         ours = run_once(top, case, [anyperf, "run", *case.options, "--"])
     bad = [f"{k}: {describe(k, native[k], ours[k])}" for k in native if native[k] != ours[k]]
     if case.status is not None and native["status"] != case.status:
