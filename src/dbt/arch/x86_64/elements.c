@@ -192,12 +192,19 @@ struct component {
 	bool aligned; /* in the compacted form at a multiple of 64 */
 };
 
-static struct component component_of(u32 i)
+/* In a virtual machine each cpuid takes its hypervisor tens of microseconds: asked once of each. */
+static const struct component *component_of(u32 i)
 {
+	static struct component known[XSAVE_COMPONENT];
+	static u64 asked;
 	u32 a = 0xd, b, c = i, d;
 
-	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	return (struct component){.size = a, .offset = b, .aligned = c & 2};
+	if (!(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) & BIT(i))) {
+		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+		known[i] = (struct component){.size = a, .offset = b, .aligned = c & 2};
+		__atomic_fetch_or(&asked, BIT(i), __ATOMIC_RELEASE);
+	}
+	return &known[i];
 }
 
 static u64 xgetbv(u32 index)
@@ -211,10 +218,17 @@ static u64 xgetbv(u32 index)
 /* Components that are not in their initial state; without a way to ask, all. */
 static u64 in_use(void)
 {
+	enum { HAS_WAY = 1, HAS_NONE };
+	static u8 way;
 	u32 a = 0xd, b, c = 1, d;
+	u8 has = __atomic_load_n(&way, __ATOMIC_RELAXED);
 
-	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	return a & BIT(2) ? xgetbv(1) : ~0ull;
+	if (!has) {
+		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+		has = a & BIT(2) ? HAS_WAY : HAS_NONE;
+		__atomic_store_n(&way, has, __ATOMIC_RELAXED);
+	}
+	return has == HAS_WAY ? xgetbv(1) : ~0ull;
 }
 
 /*
@@ -229,15 +243,15 @@ static void tell_components(struct dbt_thread *t, enum path_access_kind kind, u6
 	if (there & 3)
 		path_element(t, kind, there & 2 ? XSAVE_LEGACY : XSAVE_X87, area);
 	for (u32 i = 2; i < XSAVE_COMPONENT; i++) {
-		struct component c;
+		const struct component *c;
 
 		if (!((there | layout) & BIT(i)))
 			continue;
 		c = component_of(i);
-		at = c.aligned ? ALIGN_UP(at, 64u) : at;
+		at = c->aligned ? ALIGN_UP(at, 64u) : at;
 		if (there & BIT(i))
-			path_element(t, kind, c.size, area + (layout ? at : c.offset));
-		at += c.size;
+			path_element(t, kind, c->size, area + (layout ? at : c->offset));
+		at += c->size;
 	}
 }
 
