@@ -206,6 +206,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 {
 	struct taken_exit taken = {.kind = EXIT_JUMP};
 
+	t->filter.is_stale = true;
 	for (;;) {
 		struct dbt_exit *x, copy;
 		enum dbt_stop stop;
@@ -231,6 +232,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		if (entering == ENTER_DUE)
 			continue;
 		if (how) {
+			t->filter.is_stale = true;
 			place_left(t);
 			deadline_no_resume(t);
 			t->deadline.state = DEADLINE_STALE;
@@ -261,6 +263,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		leave_cache(t);
 		if (copy.kind == EXIT_JUMP || copy.kind == EXIT_MISS)
 			continue;
+		t->filter.is_stale = true;
 		if (form)
 			t->deadline.state = DEADLINE_STALE;
 		if (copy.kind == EXIT_STOP && copy.stop == DBT_PLACE) {

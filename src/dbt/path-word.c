@@ -179,8 +179,11 @@ void path_trace_begin(struct dbt_thread *t)
 		return;
 	if (cache.mask & DBT_MASK_MEMORY && !t->slots_start)
 		t->slots_at = t->slots_start = cache.ops.slots_map(t);
-	if (cache.mask & DBT_MASK_FILTER)
+	/* It is a system call, and most that come back here have met new code only. */
+	if (cache.mask & DBT_MASK_FILTER && t->filter.is_stale) {
 		arch_filter_begin(t);
+		t->filter.is_stale = false;
+	}
 	if (!t->trace_start)
 		t->trace_start = cache.ops.trace_map(t);
 	if (!t->trace_at) {
@@ -291,6 +294,7 @@ void dbt_trace_on(struct dbt_thread *t, bool on)
 	deadline_no_resume(t);
 	dbt_trace_flush(t);
 	t->untraced = !on;
+	t->filter.is_stale = true;
 	cache_lock(t);
 	if (t->epoch == cache.epoch)
 		thread_tables_clear(t);

@@ -2,6 +2,7 @@
 #include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/traces.h"
 
 #include <asm/prctl.h>
 
@@ -40,7 +41,9 @@ long guest_arch_prctl(struct thread *t)
 
 void arch_segments(const struct dbt_thread *t, u64 *fs_base, u64 *gs_base)
 {
-	*fs_base = 0;
-	sys_arch_prctl(ARCH_GET_FS, (u64)fs_base);
+	/* By which the addresses of what is handed over were made; to ask takes a system call. */
+	*fs_base = t->filter.fs_base;
+	if (!traces_filtered())
+		sys_arch_prctl(ARCH_GET_FS, (u64)fs_base);
 	*gs_base = t->arch.gs_base;
 }
