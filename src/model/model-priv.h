@@ -98,7 +98,8 @@ struct model {
 	u32 windows;                  /* how many have begun */
 	struct sights *lines, *pages; /* of all cores; with caches, with TLBs */
 	struct huge_range huge[MODEL_HUGE_RANGES];
-	struct model_core *core[MODEL_CORES];
+	u64 cores_at, core_size;
+	struct model_core *core[MODEL_CORES]; /* those that have been asked for */
 };
 
 /* estimate.c. The rest of see_line() and see_page(). */

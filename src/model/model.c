@@ -189,6 +189,7 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 {
 	struct model *model = take(l, sizeof(*model));
 	struct sights *lines, *pages;
+	struct layout core = {0};
 
 	if (model) {
 		model->machine = *m;
@@ -212,8 +213,12 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 		if (model)
 			model->bias = bias;
 	}
-	for (u32 i = 0; i < cores; i++)
-		core_place(l, m, model, i, parts);
+	core_place(&core, m, NULL, 0, parts);
+	if (model) {
+		model->cores_at = l->base + l->used;
+		model->core_size = core.used;
+	}
+	l->used += cores * core.used;
 	return model;
 }
 
@@ -232,8 +237,19 @@ struct model *model_init(void *memory, const struct machine *m, u32 cores, u32 p
 	return place(&l, m, cores, parts);
 }
 
+u64 model_usual(const struct model *model)
+{
+	return model->cores_at + model->core_size - (u64)(uintptr_t)model;
+}
+
 struct model_core *model_core(struct model *model, u32 index)
 {
+	/* Of most nothing is ever touched. */
+	if (unlikely(!model->core[index])) {
+		struct layout l = {.base = model->cores_at + index * model->core_size};
+
+		core_place(&l, &model->machine, model, index, model->parts);
+	}
 	if (model->active <= index)
 		model->active = index + 1;
 	return model->core[index];

@@ -49,7 +49,8 @@ bool model_huge_pages(struct model *model, u64 start, u64 end, bool huge)
 	u32 n = 0;
 
 	for (u32 i = 0; i < model->active; i++)
-		model->core[i]->data_page = 0;
+		if (model->core[i])
+			model->core[i]->data_page = 0;
 	/* What lies in the range goes; of a range that reaches beyond the rest stays. */
 	for (u32 i = 0; i < model->nr_huge; i++) {
 		struct huge_range r = model->huge[i];

@@ -11,6 +11,7 @@
 #include "rt/sample/sample.h"
 #include "rt/task/alloc-sites.h"
 #include "rt/task/beside.h"
+#include "rt/task/model-pages.h"
 #include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/path-stream.h"
@@ -32,6 +33,7 @@ struct simulation {
 	bool windows;                           /* the models may see windows only */
 	u32 user[MODEL_CORES];                  /* whose trace came last, by thread->id */
 	u64 shown[MODEL_CORES][MODEL_COUNTERS]; /* of each core, in the meters of its threads */
+	u64 filled[MODEL_HALVES];               /* as model_pages_ahead() has it */
 	struct feed feed[MODEL_HALVES];
 	u8 model[] __attribute__((aligned(64)));
 };
@@ -253,6 +255,7 @@ void simulate_piece(struct trace_piece *p, u32 half)
 		.trace = p->trace,
 	};
 
+	model_pages_ahead(&simulation->filled[half], f);
 	f->space = paths_space();
 	ft->fs_base = p->fs_base;
 	ft->gs_base = p->gs_base;
@@ -431,8 +434,10 @@ static bool make(u32 parts, bool each, bool windows)
 	new->halves = halves;
 	model = new->model;
 	for (u32 h = 0; h < halves; h++) {
-		feed_init(&new->feed[h], model_init(model, &machine, MODEL_CORES, half[h].parts),
-			  NULL, half[h].fed, each);
+		struct model *m = model_init(model, &machine, MODEL_CORES, half[h].parts);
+
+		model_pages_begin(m);
+		feed_init(&new->feed[h], m, NULL, half[h].fed, each);
 		model += model_size(&machine, MODEL_CORES, half[h].parts);
 	}
 	if (simulation)
