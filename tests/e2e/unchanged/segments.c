@@ -309,7 +309,11 @@ static void steps(void)
 			 "6:	movl $39, %%eax\n"
 			 "	syscall\n"
 			 "	nop\n"
-			 "	xorl %%eax, %%eax\n"
+			 "	call 10f\n" /* flags are of no use there */
+			 "	jmp 11f\n"
+			 "10:	xorl %%edx, %%edx\n"
+			 "	ret\n"
+			 "11:	xorl %%eax, %%eax\n"
 			 "	xorl %%ecx, %%ecx\n"
 			 "	cpuid\n"
 			 "	.globl steps_cpuid_end\nsteps_cpuid_end:\n"

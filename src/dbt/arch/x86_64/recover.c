@@ -187,6 +187,25 @@ static bool traced_at(const struct dbt_block *b, u32 off, u32 *index)
 	return *index || !off;
 }
 
+/*
+ * Whether the code at @pc leads to a call in the middle of another block, where the same one was
+ * translated before (branch_call()): the instruction that begins there has begun here.
+ */
+static bool is_known_call(u64 pc)
+{
+	const struct dbt_block *to;
+	u32 index;
+	s32 rel;
+
+	if (*(const u8 *)pc != 0xe9)
+		return false;
+	__builtin_memcpy(&rel, (const u8 *)pc + 1, sizeof(rel));
+	pc += 5 + (u64)(s64)rel;
+	to = block_by_code(pc);
+	return to && pc > code_addr(to->code) &&
+	       traced_at(to, (u32)(pc - code_addr(to->code)), &index);
+}
+
 enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 {
 	struct sigcontext_64 *m =
@@ -205,10 +224,16 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 		t->traced = TRACE_ENTERING;
 	b = block_by_code(m->ip);
 	off = b ? (u32)(m->ip - code_addr(b->code)) : 0;
-	if (!b || m->ip < code_addr(b->code) || !traced_at(b, off, &index))
+	if (!b || m->ip < code_addr(b->code))
 		return DBT_RESUME;
+	if (!traced_at(b, off, &index)) {
+		if (t->traced == TRACE_INSIDE && is_known_call(m->ip))
+			t->traced = TRACE_ENTERING;
+		return DBT_RESUME;
+	}
 	if (t->traced == TRACE_ENTERING) {
-		t->traced = TRACE_INSIDE;
+		if (!is_known_call(m->ip))
+			t->traced = TRACE_INSIDE;
 		if (off || b->nr_insns == 0 || block_insns(b)[0].native)
 			return DBT_RESUME;
 		index = 1; /* an elided jump, which has retired by now */
