@@ -1,6 +1,8 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/types.h"
 #include "cli/cmd.h"
@@ -65,11 +67,25 @@ static int written(const struct command *cmd, int status)
 	return cmd->failure;
 }
 
+/*
+ * Where a standard descriptor is shut, as a daemon's may be, none of ours is to come: what is said
+ * would be written into it. What is there instead can neither be read nor written to, as if it were
+ * shut, and whoever we start finds it shut.
+ */
+static void hold_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null",
+				    (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *cmd;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	hold_standard();
 	if (!name) {
 		help_commands(stderr);
 		return 2;

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from e2e import ANYPERF, ENV, HAS_RUNTIME, TOOLS, main, run
+from e2e import ANYPERF, ENV, HAS_RUNTIME, TOOLS, main, run, scratch
 
 
 def commands():
@@ -154,6 +154,27 @@ def test_what_cannot_be_written_is_an_error():
         with open("/dev/full", "w", encoding="utf-8") as full:
             r = subprocess.run([ANYPERF, *args], stderr=full, env=ENV, check=False)
         assert r.returncode == 125, (args, r)
+
+
+def test_standard_descriptors_that_are_shut():
+    """What we open does not come in their place, and a program finds them as it does natively."""
+    if not HAS_RUNTIME:
+        return
+    with scratch() as d:
+        data = os.path.join(d, "data")
+        for shut in ["2>&- <&-", ">&- 2>&- <&-"]:
+            script = f'"$0" record -o {data} -e instructions:u -c 10007 sh -c : {shut}'
+            subprocess.run(["bash", "-c", script, ANYPERF], env=ENV, check=False)
+            r = subprocess.run([ANYPERF, "report", "-i", data], capture_output=True, text=True,
+                               env=ENV, check=True)
+            assert "no samples" not in r.stdout, r
+            found = []
+            for command in ["", '"$0" run ']:
+                script = f"{command}sh -c 'cd /proc/self/fd && echo * >{d}/fds' {shut}"
+                subprocess.run(["bash", "-c", script, ANYPERF], env=ENV, check=True)
+                with open(f"{d}/fds", encoding="utf-8") as f:
+                    found.append(f.read())
+            assert found[0] == found[1], found
 
 
 def complete(*words):

@@ -46,19 +46,32 @@ static void prepare_sides(struct compare_job *job)
 	}
 }
 
+/* What main() has put there is closed on exec; what we were started with is not. */
+static bool is_shut(int fd)
+{
+	int flags = fcntl(fd, F_GETFD);
+
+	return flags < 0 || flags & FD_CLOEXEC;
+}
+
 /*
- * Standard descriptors that are closed would become something else of ours, which the commands then
- * got in its place, or wrote to. Standard output must be there.
+ * Standard descriptors that are shut are /dev/null for the commands, so that all of them have the
+ * same. Standard output must be there.
  */
 static int fill_standard(const struct compare_job *job)
 {
-	if (!job->opts.output && fcntl(STDOUT_FILENO, F_GETFD) < 0)
+	if (!job->opts.output && is_shut(STDOUT_FILENO))
 		return command_error(&cmd_compare, "cannot write to standard output: %s",
-				     strerror(errno));
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+				     strerror(EBADF));
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int null = is_shut(fd) ? open("/dev/null", O_RDWR) : fd;
+
+		if (null < 0 || (null != fd && dup2(null, fd) < 0))
 			return command_error(&cmd_compare, "cannot open /dev/null: %s",
 					     strerror(errno));
+		if (null != fd)
+			close(null);
+	}
 	return 0;
 }
 
