@@ -465,6 +465,8 @@ def test_options():
     assert "does not have this tool" in refused("--tool=massif")
     assert "--collect-jumps=yes" in refused("--tool=callgrind", "--collect-jumps=yes")
     assert "--separate-callers=2" in refused("--tool=callgrind", "--separate-callers=2")
+    for option in ("--separate-callers2=f", "--separate-recs10=f", "--fn-group1=f"):
+        assert option in refused("--tool=callgrind", option)
     assert "--simulate-wb=yes" in refused("--tool=callgrind", "--simulate-wb=yes")
     for cache in ("--I1", "--D1", "--LL"):
         assert "SIZE,WAYS,LINE" in refused("--tool=cachegrind", cache + "=x")

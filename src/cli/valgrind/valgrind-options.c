@@ -177,6 +177,7 @@ static const struct {
 	{"--collect-bus", "no"},
 	{"--collect-alloc", "no"},
 	{"--separate-callers", "0"},
+	{"--separate-recs", NULL}, /* with a number, for a function */
 	{"--skip-direct-rec", "no"},
 	{"--dump-every-bb", "0"},
 	{"--dump-bb", "no"},
@@ -221,12 +222,15 @@ static bool is_ours(const char *arg)
 /* 1: to be parsed; 0: it makes no difference; -1: refused. */
 static int judge(const char *arg)
 {
-	size_t n = strcspn(arg, "=");
+	size_t n = strcspn(arg, "="), name = n;
 
 	if (is_ours(arg))
 		return 1;
+	/* What is for a function has a number at its name: --separate-callers2=FUNCTION. */
+	while (name && arg[name - 1] >= '0' && arg[name - 1] <= '9')
+		name--;
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-		if (strlen(refused[i].name) != n || strncmp(arg, refused[i].name, n) != 0)
+		if (strlen(refused[i].name) != name || strncmp(arg, refused[i].name, name) != 0)
 			continue;
 		if (refused[i].fine && arg[n] && !strcmp(arg + n + 1, refused[i].fine))
 			return 0;
