@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from e2e import ANYPERF, ENV, main, run, scratch, uncounted
+from e2e import ANYPERF, ENV, Skip, main, run, scratch, uncounted
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions, wherever it lies
 STARVED = os.environ["E2E_STARVED"]
@@ -124,6 +124,28 @@ def test_a_session_does_not_grow():
                                   stderr=subprocess.DEVNULL) as killed:
                 killed.kill()
         assert pages_used(s.name) < before + 40, (before, pages_used(s.name))
+
+
+KILLED = """
+"$@" & while ! pgrep -x sleep >/dev/null; do sleep 0.05; done
+pkill -9 -x anyperf-session; wait $!; echo "status $?" >&2
+"""
+
+
+def test_who_lost_its_session_says_so():
+    """In a PID namespace, so that no other test's is killed."""
+    apart = ["unshare", "-mpf", "--mount-proc", "bash", "-c", KILLED, "bash", ANYPERF]
+    if subprocess.run(["unshare", "-mpf", "--mount-proc", "pkill", "-0", "-x", "sh|unshare|pkill"],
+                      capture_output=True, check=False).returncode > 1:
+        raise Skip("no PID namespaces, or no pkill")
+    sleep = ["-e", "instructions:u", "--", "sleep", "3"]
+    with scratch() as d:
+        for what in [["stat", "--pmu=virtual"],
+                     ["record", "--pmu=virtual", "-c", "1000", "-o", os.path.join(d, "data")]]:
+            r = subprocess.run([*apart, *what, *sleep], capture_output=True, text=True, env=ENV,
+                               timeout=60, check=False)
+            assert "the session of the virtual PMU was killed" in r.stderr, r
+            assert f"status {125 if what[0] == 'record' else 0}" in r.stderr, r
 
 
 def short_of_addresses():

@@ -11,6 +11,7 @@
 #include "cli/record/record-exact.h"
 #include "cli/modeled-events.h"
 #include "cli/record/record-priv.h"
+#include "lib/command.h"
 #include "lib/machine/machine-pmu.h"
 #include "data/synthesize.h"
 #include "elf/build-id.h"
@@ -288,9 +289,16 @@ static void add_lost(struct record_job *job)
 
 	for (int i = 0; i < 2; i++) {
 		struct ap_sampler *drained = record_drained(job, i);
+		int err = drained ? ap_sampler_lost(drained, &more) : -ENOENT;
 
-		if (drained && !ap_sampler_lost(drained, &more))
+		if (!err) {
 			lost += more;
+		} else if (err == -ENODEV && ap__machine_virtual(job->machine) && !job->broken) {
+			command_error(&cmd_record,
+				      "the session of the virtual PMU was killed: what "
+				      "came after that is not recorded");
+			job->broken = true;
+		}
 	}
 	if (lost > job->lost_told + job->tally.lost) {
 		more = lost - job->lost_told - job->tally.lost;

@@ -383,8 +383,12 @@ void stat_read(struct stat_job *st, struct report *r, bool since_last)
 	struct unit_sum *sums = must_alloc(r->nr_units, sizeof(*sums));
 
 	note_translator(st, r);
-	if (st->counters)
-		(void)ap_counters_read(st->counters);
+	if (st->counters && ap_counters_read(st->counters) == -ENODEV &&
+	    ap__machine_virtual(st->machine) && !st->session_lost) {
+		st->session_lost = true;
+		command_error(&cmd_stat, "the session of the virtual PMU was killed: what it has "
+					 "counted is lost");
+	}
 	for (u32 e = 0; e < st->nr_events; e++) {
 		if (st->events[e].spec < 0) {
 			read_tool(st, r, e, since_last);

@@ -25,6 +25,7 @@ struct stat_job {
 	struct stat_opts opts;
 	struct ap_machine_opts machine_opts;
 	struct ap_machine *machine;
+	bool session_lost;      /* it has been said */
 	struct ap_specs *specs; /* NULL if nothing needs a counter */
 	struct report_event *events;
 	u32 nr_events;
