@@ -56,8 +56,12 @@ static int take_int(const struct command *cmd, const struct option *o, long *var
 	CHECK(arg);
 	errno = 0;
 	v = strtol(arg, &end, 10);
-	if (end == arg || *end || errno) {
+	if (end == arg || *end) {
 		snprintf(why, sizeof(why), "'%.40s' is not a whole number", arg);
+		return bad_argument(cmd, as, why);
+	}
+	if (errno) {
+		snprintf(why, sizeof(why), "%.40s is not between %ld and %ld", arg, o->min, o->max);
 		return bad_argument(cmd, as, why);
 	}
 	if (v < o->min || v > o->max) {

@@ -574,6 +574,9 @@ static int parse_item(struct ap__parse *p, char **at)
 	stop = *end;
 	if (stop == '{') {
 		*end = '\0';
+		if (end == s)
+			return syntax(p, "%s",
+				      "a group begins within a group: each has its own braces");
 		return syntax(p, "an opening brace follows \"%.200s\" without a comma", s);
 	}
 	trim(s, end);

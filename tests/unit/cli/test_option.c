@@ -165,6 +165,8 @@ TEST(slips_are_answered)
 	EXPECT_CONTAINS(said, "did you mean --number?");
 	EXPECT_EQ(parse(&plain, &o, "x -number 3"), -1); /* -n umber */
 	EXPECT_CONTAINS(said, "'umber' is not a whole number");
+	EXPECT_EQ(parse(&plain, &o, "x -n 18446744073709551616"), -1);
+	EXPECT_CONTAINS(said, "18446744073709551616 is not between");
 	EXPECT_EQ(parse(&plain, &o, "x --no-scael"), -1);
 	EXPECT_CONTAINS(said, "did you mean --no-scale?");
 	EXPECT_EQ(parse(&plain, &o, "x --zzzzzz"), -1);
