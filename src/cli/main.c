@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,8 +75,12 @@ static int written(const struct command *cmd, int status)
  */
 static void hold_standard(void)
 {
+	struct pollfd all[] = {{STDIN_FILENO}, {STDOUT_FILENO}, {STDERR_FILENO}};
+
+	if (poll(all, ARRAY_SIZE(all), 0) <= 0)
+		return;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
+		if (all[fd].revents & POLLNVAL)
 			(void)!open("/dev/null",
 				    (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
