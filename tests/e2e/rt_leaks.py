@@ -18,16 +18,24 @@ def leaks(*command):
     return p.returncode, sorted(found), sorted(re.findall(r"SUMMARY: .*", p.stderr)), p.stderr
 
 
+def natively():
+    """What is left of a pointer on some stack hides one of the four at times."""
+    for _ in range(5):
+        native = leaks(LEAKING)
+        if native[0] and len(native[1]) == 4:
+            return native
+    raise AssertionError(native)
+
+
 def test_leaks_are_found():
-    native = leaks(LEAKING)
-    assert native[0] and len(native[1]) == 4, native
+    native = natively()
     for _ in range(3):
         here = leaks(ANYPERF, "run", "--", LEAKING)
         assert here[:3] == native[:3], (here, native)
 
 
 def test_they_are_whoever_looks_at_the_program():
-    native = leaks(LEAKING)
+    native = natively()
     for options in (["record", "-q", "-o", "/dev/null", "-e", "instructions:u", "-c", "10007"],
                     ["record", "--exact", "-q", "-o", "/dev/null"],
                     ["stat", "--machine", "zen4", "--model-beside=yes", "-e", "branch-misses:u"]):
