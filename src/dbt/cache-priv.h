@@ -305,7 +305,7 @@ struct dbt_cache {
 	struct path_space *paths; /* descriptions of paths; NULL: there are none */
 	u32 nr_paths;             /* numbers that were given away; they outlive flushes */
 	u32 path_log;             /* bytes of its log, likewise */
-	u32 path_filled;          /* up to there its memory is filled ahead */
+	u64 path_filled;          /* of the log, as fill_ahead() has it */
 
 	u32 nr_classes; /* of paths; they outlive flushes */
 	u64 class_weight[METER_CLASSES];

@@ -4,6 +4,7 @@
  */
 #include "dbt/arch-priv.h"
 #include "dbt/cache-priv.h"
+#include "sys/fill.h"
 #include "sys/string.h"
 
 static struct path_thread *words_of(struct dbt_thread *t)
@@ -19,7 +20,8 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space)
 	space->from_log = space->logged = cache.path_log ? cache.path_log : 8;
 	space->magic = PATH_MAGIC;
 	cache.nr_paths = space->paths;
-	cache.path_log = cache.path_filled = space->logged;
+	cache.path_log = space->logged;
+	cache.path_filled = 0;
 	cache.paths = space;
 	cache_unlock(t);
 }
@@ -43,22 +45,6 @@ static u8 *put(u8 *to, u32 align, const void *from, u64 n)
 	to = (u8 *)ALIGN_UP((u64)to, (u64)align);
 	memcpy(to, from, n);
 	return to + n;
-}
-
-/* A page fault costs more than a page of many that are filled at once: the next ones are. */
-#define FILL_MIN  (64u << 10)
-#define FILL_MOST (1u << 20)
-
-static void fill_log(struct path_space *space, u32 upto)
-{
-	u64 at = (u64)space->log + cache.path_filled, from = ALIGN_DOWN(at, PAGE_SIZE);
-	u32 more = (u32)min_u64(max_u64((upto - space->from_log) / 2, FILL_MIN), FILL_MOST);
-
-	if (upto <= cache.path_filled)
-		return;
-	if (cache.path_filled <= PATH_LOG - more)
-		sys_madvise((void *)from, at + more - from, MADV_POPULATE_WRITE);
-	cache.path_filled += more;
 }
 
 u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
@@ -85,7 +71,8 @@ u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct bl
 			      : details->memory ? PATH_TRACED_ACCESSES
 						: PATH_TRACED;
 	at = cache.path_log;
-	fill_log(space, at + size);
+	fill_ahead(space->log + space->from_log, PATH_LOG - space->from_log, &cache.path_filled,
+		   at + size - space->from_log);
 	to = space->log + at;
 	memcpy(to, &head, sizeof(head));
 	to += sizeof(head);

@@ -11,7 +11,6 @@
 #include "rt/sample/sample.h"
 #include "rt/task/alloc-sites.h"
 #include "rt/task/beside.h"
-#include "rt/task/model-pages.h"
 #include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/path-stream.h"
@@ -20,6 +19,7 @@
 #include "rt/task/simulate-priv.h"
 #include "rt/task/traces.h"
 #include "rt/task/windows.h"
+#include "sys/fill.h"
 #include "sys/string.h"
 
 _Static_assert(MODEL_COUNTERS <= METER_MODELED, "a meter has room for each counter");
@@ -33,7 +33,7 @@ struct simulation {
 	bool windows;                           /* the models may see windows only */
 	u32 user[MODEL_CORES];                  /* whose trace came last, by thread->id */
 	u64 shown[MODEL_CORES][MODEL_COUNTERS]; /* of each core, in the meters of its threads */
-	u64 filled[MODEL_HALVES];               /* as model_pages_ahead() has it */
+	u64 filled[MODEL_HALVES];               /* of feed[].room, as fill_ahead() has it */
 	struct feed feed[MODEL_HALVES];
 	u8 model[] __attribute__((aligned(64)));
 };
@@ -238,6 +238,9 @@ static void set_pace(struct thread *t, u32 n)
 	t->dbt.trace_room = modeled_pace(t->modeled.watching, n, counts);
 }
 
+/* What a piece adds mostly. */
+#define ROOM_AHEAD (32u << 10)
+
 void simulate_piece(struct trace_piece *p, u32 half)
 {
 	struct feed *f = &simulation->feed[half];
@@ -255,7 +258,7 @@ void simulate_piece(struct trace_piece *p, u32 half)
 		.trace = p->trace,
 	};
 
-	model_pages_ahead(&simulation->filled[half], f);
+	fill_ahead(f->room, sizeof(f->room), &simulation->filled[half], f->used + ROOM_AHEAD);
 	f->space = paths_space();
 	ft->fs_base = p->fs_base;
 	ft->gs_base = p->gs_base;
@@ -436,7 +439,7 @@ static bool make(u32 parts, bool each, bool windows)
 	for (u32 h = 0; h < halves; h++) {
 		struct model *m = model_init(model, &machine, MODEL_CORES, half[h].parts);
 
-		model_pages_begin(m);
+		fill(m, model_usual(m));
 		feed_init(&new->feed[h], m, NULL, half[h].fed, each);
 		model += model_size(&machine, MODEL_CORES, half[h].parts);
 	}
