@@ -218,17 +218,8 @@ static u64 xgetbv(u32 index)
 /* Components that are not in their initial state; without a way to ask, all. */
 static u64 in_use(void)
 {
-	enum { HAS_WAY = 1, HAS_NONE };
-	static u8 way;
-	u32 a = 0xd, b, c = 1, d;
-	u8 has = __atomic_load_n(&way, __ATOMIC_RELAXED);
-
-	if (!has) {
-		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-		has = a & BIT(2) ? HAS_WAY : HAS_NONE;
-		__atomic_store_n(&way, has, __ATOMIC_RELAXED);
-	}
-	return has == HAS_WAY ? xgetbv(1) : ~0ull;
+	/* Leaf 0xd.1 is no component: its EAX says whether xgetbv has an index of 1. */
+	return component_of(1)->size & BIT(2) ? xgetbv(1) : ~0ull;
 }
 
 /*
