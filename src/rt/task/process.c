@@ -26,6 +26,7 @@
 #include "rt/task/path-pages.h"
 #include "rt/task/path-stream.h"
 #include "rt/task/shared-mm.h"
+#include "rt/task/stopped.h"
 #include "rt/task/traces.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -163,6 +164,7 @@ bool process_kick(struct dbt_thread *dbt)
 	 */
 	if (raw_call4(__NR_rt_tgsigqueueinfo, (long)t->proc->pid, t->tid, SIGNAL_KICK, (long)&info))
 		sys_tgkill((int)t->proc->pid, (int)t->tid, SIGNAL_KICK);
+	stopped_run_on();
 	return true;
 }
 

@@ -11,6 +11,7 @@
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
+#include "rt/task/stopped.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -68,7 +69,7 @@ bool thread_has_left(u32 tid)
  * Of the threads that are not released yet: the upper half is the id, the lower one the tid; 0
  * free.
  */
-static u64 known[4096];
+static u64 known[KNOWN_MAX];
 #define KNOWN_TRIES 64u
 
 static u64 *known_at(u32 id, u32 i)
@@ -112,11 +113,19 @@ void threads_forget_others(const struct thread *t)
 			known[i] = 0;
 }
 
+u32 known_tid(u32 i)
+{
+	return (u32)__atomic_load_n(&known[i % KNOWN_MAX], __ATOMIC_RELAXED);
+}
+
 bool thread_gone(u32 id)
 {
 	const u64 *k = known_find(id);
 
-	return k && thread_has_left((u32)__atomic_load_n(k, __ATOMIC_RELAXED));
+	if (k && thread_has_left((u32)__atomic_load_n(k, __ATOMIC_RELAXED)))
+		return true;
+	stopped_run_on();
+	return false;
 }
 
 static bool sharer_has_left(const struct thread *t, const struct thread *o)

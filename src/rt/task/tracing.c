@@ -13,6 +13,7 @@
 #include "rt/task/core-threads.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
+#include "rt/task/stopped.h"
 #include "sys/string.h"
 
 #include <linux/elf.h>
@@ -132,10 +133,9 @@ static long set_registers(struct thread *t, u64 request, u32 tid)
 	return memcmp(user, wanted, iov.iov_len) ? -EIO : 0;
 }
 
-static bool goes_on_unsignalled(const struct thread *t, u64 request)
+static bool goes_on(u64 request)
 {
-	return !guest_arg(t, 3) &&
-	       (request == PTRACE_CONT || request == PTRACE_SYSCALL || request == PTRACE_DETACH);
+	return request == PTRACE_CONT || request == PTRACE_SYSCALL || request == PTRACE_DETACH;
 }
 
 long guest_ptrace(struct thread *t)
@@ -145,16 +145,22 @@ long guest_ptrace(struct thread *t)
 	u64 at = guest_arg(t, 2);
 	long ret = set_registers(t, request, tid);
 	enum debug_kicked kicked = DEBUG_NOT_KICKED;
+	bool passed;
 
 	if (ret <= 0)
 		return ret;
 	debug_before_ptrace(request, tid, at);
-	if (goes_on_unsignalled(t, request))
+	if (request == PTRACE_ATTACH || request == PTRACE_SEIZE || request == PTRACE_TRACEME)
+		stopped_expect();
+	passed = goes_on(request) && stopped_has_passed(tid, guest_arg(t, 3));
+	if (goes_on(request) && (passed || !guest_arg(t, 3)))
 		kicked = debug_kick(tid);
 	if (kicked == DEBUG_RUNS)
 		return 0;
 	if (kicked == DEBUG_KICKED)
 		ret = raw_call4(__NR_ptrace, (long)request, tid, (long)at, SIGNAL_KICK);
+	else if (passed)
+		ret = raw_call4(__NR_ptrace, (long)request, tid, (long)at, 0);
 	else
 		ret = call_kernel(t);
 	if (ret)
