@@ -132,7 +132,11 @@ static void stop_again(const struct stopped *s)
 
 	if (!seized && (!s->expected || s->taken))
 		raw_call2(__NR_tkill, s->tid, SIGSTOP);
-	while (next_stop(s->tid, 0, &info) && info.si_status != wanted) {
+	for (;;) {
+		if (!next_stop(s->tid, 0, &info))
+			return;
+		if (info.si_status == wanted)
+			break;
 		if (info.si_status >> 8)
 			return;
 		/* Each other stop cancels the interrupt that was asked for. */
@@ -140,8 +144,6 @@ static void stop_again(const struct stopped *s)
 			trace(PTRACE_INTERRUPT, s->tid, 0);
 		trace(PTRACE_CONT, s->tid, (u64)info.si_status);
 	}
-	if (info.si_status != wanted)
-		return;
 	if (s->has_info)
 		trace(PTRACE_SETSIGINFO, s->tid, (u64)&s->info);
 	if (s->expected)
