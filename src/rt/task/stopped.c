@@ -55,11 +55,7 @@ static bool is_pending(u32 tid, int sig)
 	return false;
 }
 
-/*
- * What the thread does next that its tracer is told of; it stays to be told. With WNOHANG: what it
- * has done. False: nothing, or its end, or it is not ours.
- */
-static bool next_stop(u32 tid, int flags, siginfo_t *info)
+bool tracee_next_stop(u32 tid, int flags, siginfo_t *info)
 {
 	long ret;
 
@@ -110,7 +106,7 @@ static u32 let_go(struct stopped *s)
 			continue;
 		s[n].tid = tid;
 		s[n].has_info = !ret;
-		s[n].untold = next_stop(tid, WNOHANG, &info);
+		s[n].untold = tracee_next_stop(tid, WNOHANG, &info);
 		s[n].expected = is_pending(tid, SIGSTOP);
 		s[n].taken = false;
 		n += !trace(PTRACE_CONT, tid, ret ? 0 : (u64)signal_of(tid, &s[n].info));
@@ -133,7 +129,7 @@ static void stop_again(const struct stopped *s)
 	if (!seized && (!s->expected || s->taken))
 		raw_call2(__NR_tkill, s->tid, SIGSTOP);
 	for (;;) {
-		if (!next_stop(s->tid, 0, &info))
+		if (!tracee_next_stop(s->tid, 0, &info))
 			return;
 		if (info.si_status == wanted)
 			break;
@@ -160,7 +156,7 @@ static void pass_on(struct stopped *s)
 {
 	siginfo_t info;
 
-	if (!next_stop(s->tid, WNOHANG, &info) || info.si_status >> 8)
+	if (!tracee_next_stop(s->tid, WNOHANG, &info) || info.si_status >> 8)
 		return;
 	if (info.si_status != SIGSTOP) {
 		trace(PTRACE_CONT, s->tid, (u64)info.si_status);

@@ -8,6 +8,8 @@
 
 #include "base/types.h"
 
+#include <linux/signal.h>
+
 /* The calling guest is about to trace, or to be traced. Else the other call does nothing. */
 void stopped_expect(void);
 
@@ -22,5 +24,11 @@ void stopped_run_on(void);
  * to get it twice.
  */
 bool stopped_has_passed(u32 tid, u64 sig);
+
+/*
+ * What the tracee @tid does next that its tracer is told of; it stays to be told. With WNOHANG in
+ * @flags: what it has done. False: nothing, or its end, or it is not ours.
+ */
+bool tracee_next_stop(u32 tid, int flags, siginfo_t *info);
 
 #endif

@@ -152,7 +152,8 @@ long guest_ptrace(struct thread *t)
 	debug_before_ptrace(request, tid, at);
 	if (request == PTRACE_ATTACH || request == PTRACE_SEIZE || request == PTRACE_TRACEME)
 		stopped_expect();
-	passed = goes_on(request) && stopped_has_passed(tid, guest_arg(t, 3));
+	passed = (goes_on(request) || request == PTRACE_SINGLESTEP) &&
+		 stopped_has_passed(tid, guest_arg(t, 3));
 	if (goes_on(request) && (passed || !guest_arg(t, 3)))
 		kicked = debug_kick(tid);
 	if (kicked == DEBUG_RUNS)

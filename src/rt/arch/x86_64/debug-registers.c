@@ -6,6 +6,7 @@
 #include "rt/signal/signal.h"
 #include "rt/task/core-threads.h"
 #include "rt/task/process.h"
+#include "rt/task/stopped.h"
 #include "sys/string.h"
 
 #include <linux/ptrace.h>
@@ -198,7 +199,6 @@ static bool step_to_boundary(u32 tid, u64 thread, bool once)
 	struct dbt_regs regs;
 	siginfo_t info;
 	int status;
-	long ret;
 
 	for (u32 i = 0; i < STEPS_MAX; i++) {
 		if (raw_call4(__NR_ptrace, PTRACE_GETREGS, tid, 0, (long)user))
@@ -206,14 +206,8 @@ static bool step_to_boundary(u32 tid, u64 thread, bool once)
 		ptrace_to_regs(user, &regs);
 		if ((i || !once) && dbt_foreign_at_boundary(&memory, thread, regs_pc(&regs)))
 			return true;
-		memset(&info, 0, sizeof(info));
-		if (raw_call4(__NR_ptrace, PTRACE_SINGLESTEP, tid, 0, 0))
-			return false;
-		do
-			ret = raw_call6(__NR_waitid, P_PID, tid, (long)&info,
-					WSTOPPED | WEXITED | __WALL | WNOWAIT, 0, 0);
-		while (ret == -EINTR);
-		if (ret || info.si_code != CLD_TRAPPED || info.si_status != SIGTRAP ||
+		if (raw_call4(__NR_ptrace, PTRACE_SINGLESTEP, tid, 0, 0) ||
+		    !tracee_next_stop(tid, 0, &info) || info.si_status != SIGTRAP ||
 		    peek(tid, USER_DR(DR_STATUS)) & DR_STATUS_MET ||
 		    raw_call4(__NR_wait4, tid, (long)&status, __WALL, 0) != (long)tid)
 			return false;
