@@ -253,6 +253,12 @@ void event_reset(struct event *event);
 /* Reads the counter and the times now; @group: of the leader's members too. */
 void event_refresh(struct event *event, bool group);
 
+/* coverage.c */
+/* @child leaves its to its original. */
+void coverage_fold(struct event *child);
+/* What a read tells of @count, which is that of @original and all its copies, read just now. */
+u64 coverage_told(struct event *original, u64 count);
+
 /* time.c */
 void ctx_time_start(struct ctx *ctx);
 void ctx_time_update(struct ctx *ctx);

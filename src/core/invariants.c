@@ -62,6 +62,9 @@ static void check_event(struct event *event)
 	CHECK(event->time_running <= event->time_enabled);
 	CHECK(event->child_time_running <= event->child_time_enabled);
 	CHECK(event->tstamp <= event_time(event));
+	if (!event->hw.measure.covered)
+		CHECK(!event->coverage.executed && !event->coverage.covered &&
+		      !event->child_coverage.executed && !event->child_coverage.covered);
 	if (event->parent) {
 		CHECK(!event->refs && !event->owner && event->in_ctx && event->target);
 		CHECK(!event->parent->parent &&

@@ -112,6 +112,12 @@ struct pmu {
 	void (*read)(struct event *event);
 
 	/*
+	 * Of a driver that gives events an hw.measure: are their counts estimates by now? Then a
+	 * read tells them in proportion to what was executed, before as they are.
+	 */
+	bool (*estimates)(struct pmu *pmu);
+
+	/*
 	 * Optional, all three or none: a group goes on as one. Between start_txn() and commit_txn()
 	 * add() may postpone its checks; commit_txn() then answers -EAGAIN or -ENOSPC for all of
 	 * them and the core takes each off again with del() and calls cancel_txn().

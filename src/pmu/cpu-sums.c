@@ -85,3 +85,13 @@ u32 cpu_sum_parts(const struct cpu_sums *sums, u32 what)
 			parts |= model_parts_of((enum model_counter)(i - CPU_MODELED));
 	return parts;
 }
+
+bool cpu_sum_is_modeled(const struct cpu_sums *sums, u32 what)
+{
+	if (what < CPU_SUMS)
+		return what >= CPU_MODELED;
+	for (u32 i = 0; what < SOURCE_MAX && i < CPU_MODELED; i++)
+		if (sums->used[what - CPU_SUMS].sum.times[i])
+			return false;
+	return what < SOURCE_MAX;
+}

@@ -38,6 +38,9 @@ bool cpu_sum_is_nothing(const struct cpu_sum *sum);
 /* As pmu_source.read(). */
 u64 cpu_sums_read(const struct cpu_sums *sums, struct task *task, u32 what);
 
+/* It is of counters of the model alone. */
+bool cpu_sum_is_modeled(const struct cpu_sums *sums, u32 what);
+
 /* Which parts of the model (enum model_part) @what needs. */
 u32 cpu_sum_parts(const struct cpu_sums *sums, u32 what);
 

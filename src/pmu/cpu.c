@@ -303,6 +303,24 @@ static int check_group(struct event *event)
 	return core_refuse(event->core, -EINVAL, GROUP_COUNTERS, .number = {n, limit});
 }
 
+/*
+ * What the model counts may be estimated, unless it has to see all for this event. A copy is as its
+ * original.
+ */
+static void measure(struct event *event)
+{
+	const struct cpu_sums *sums = &data(event->pmu)->sums;
+	u32 what = (u32)event->hw.what;
+
+	if (!sums->source->estimated || event_is_sampling(event) ||
+	    event->hw.config & COUNTS_OPENER ||
+	    (event->parent && !event->parent->hw.measure.covered) ||
+	    !cpu_sum_is_modeled(sums, what) || cpu_sum_parts(sums, what) & MODEL_FLOATS)
+		return;
+	event->hw.measure = (struct coverage){.executed = CPU_INSTRUCTIONS,
+					      .covered = CPU_MODELED + MODEL_INSTRUCTIONS};
+}
+
 /* Tells the source what of the model is needed now that @event comes or goes. */
 static void want_parts(struct event *event, bool open)
 {
@@ -312,6 +330,9 @@ static void want_parts(struct event *event, bool open)
 	parts = cpu_sum_parts(&cpu->sums, (u32)event->hw.what);
 	if (!parts || !cpu->config.source->want)
 		return;
+	/* The model counts instructions with its cycles only. */
+	if (event->hw.measure.covered)
+		parts |= cpu_sum_parts(&cpu->sums, (u32)event->hw.measure.covered);
 	if (event_is_sampling(event))
 		parts |= MODEL_EACH;
 	if (event->hw.config & COUNTS_OPENER)
@@ -333,6 +354,13 @@ static void cpu_destroy(struct event *event)
 static u64 cpu_value(struct pmu *pmu, struct task *task, u32 what)
 {
 	return cpu_sums_read(&data(pmu)->sums, task, what);
+}
+
+static bool cpu_estimates(struct pmu *pmu)
+{
+	const struct pmu_source *source = data(pmu)->config.source;
+
+	return source->estimated(source->ctx);
 }
 
 static int cpu_init(struct event *event)
@@ -363,6 +391,7 @@ static int cpu_init(struct event *event)
 	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER ? RDPMC_ALLOWED : 0;
 	if (event_counts_opener(event))
 		event->hw.config |= COUNTS_OPENER;
+	measure(event);
 	source_sampling(event);
 	source_opened(event);
 	want_parts(event, true);
@@ -541,6 +570,7 @@ static const struct pmu driver = {
 	.del = cpu_del,
 	SOURCE_PMU_OPS,
 	.destroy = cpu_destroy,
+	.estimates = cpu_estimates,
 	.cpu_size = sizeof(struct on_cpu),
 };
 

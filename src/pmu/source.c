@@ -31,10 +31,9 @@ static u64 cpu_sum(struct pmu *pmu, struct cpu *cpu, struct cgroup *cgroup, u32 
 }
 
 /* What @event, which is on, counts from: its task's counter, or its CPU's (and cgroup's) sum. */
-static u64 raw(struct event *event)
+static u64 raw(struct event *event, u32 what)
 {
 	struct task *task = event_on_task(event);
-	u32 what = (u32)event->hw.what;
 
 	if (what == SOURCE_CLOCK)
 		return event_time(event);
@@ -44,6 +43,21 @@ static u64 raw(struct event *event)
 	if (task)
 		return value(event->pmu, task, what);
 	return cpu_sum(event->pmu, event_on_cpu(event), event->cgroup, what);
+}
+
+static u64 counter(struct event *event)
+{
+	return raw(event, (u32)event->hw.what);
+}
+
+static struct coverage measured(struct event *event)
+{
+	const struct coverage *what = &event->hw.measure;
+
+	if (!what->covered)
+		return (struct coverage){0};
+	return (struct coverage){.executed = raw(event, (u32)what->executed),
+				 .covered = raw(event, (u32)what->covered)};
 }
 
 /* @task comes to @cpu, or leaves it. */
@@ -79,6 +93,10 @@ static void watch(struct event *event, s32 by)
 		return;
 	p->watchers += (u32)by;
 	p->watched[event->hw.what] += (u32)by;
+	if (!event->hw.measure.covered)
+		return;
+	p->watched[event->hw.measure.executed] += (u32)by;
+	p->watched[event->hw.measure.covered] += (u32)by;
 }
 
 void source_opened(struct event *event)
@@ -192,9 +210,10 @@ void source_read(struct event *event)
 
 	if (event->hw.state & HW_STOPPED)
 		return;
-	now = raw(event);
+	now = counter(event);
 	event_counted(event, now - event->hw.prev);
 	event->hw.prev = now;
+	event_covered(event, measured(event));
 }
 
 void source_start(struct event *event, u32 flags)
@@ -202,7 +221,8 @@ void source_start(struct event *event, u32 flags)
 	const struct pmu_source *source = source_pmu(event->pmu)->source;
 
 	event->hw.state = 0;
-	event->hw.prev = raw(event);
+	event->hw.prev = counter(event);
+	event->hw.measured = measured(event);
 	if (event->hw.host_periods)
 		source->listen(source->ctx, event, event_on_task(event), flags & PMU_EF_RELOAD);
 	if (!samples(event))

@@ -31,6 +31,12 @@ struct pmu_source {
 	void (*want)(void *ctx, u32 parts, bool open);
 
 	/*
+	 * Optional: has anything been left out of what the model was to see, so that its counters
+	 * stand at estimates? Without it none ever do.
+	 */
+	bool (*estimated)(void *ctx);
+
+	/*
 	 * Samples; both or none. @event's @task is to stop where its @what reaches @next, and from
 	 * there on each time after another @period, until it is armed anew or disarmed; each time
 	 * the host calls source_period_reached(). What is late is told late, never twice.

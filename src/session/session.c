@@ -198,6 +198,7 @@ static int make_core(struct session *s, char *why, size_t len)
 		return say(why, len, -ENOMEM, "making the perf subsystem");
 	s->pmus.cpu_source = (struct pmu_source){.read = meters_read,
 						 .want = meters_want,
+						 .estimated = run->window ? meters_estimated : NULL,
 						 .ctx = s,
 						 .have = BIT(CPU_WHAT_MAX) - 1,
 						 .arm = trace_arm,

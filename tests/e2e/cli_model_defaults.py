@@ -121,11 +121,11 @@ def test_who_has_counted_himself_is_not_traced():
 
 
 def inside(script, *options):
-    """The loads of LONG that stat counts in a run, beside what a script does there."""
+    """The misses of LONG that stat counts in a run, beside what a script does there."""
     r = run("run", "--deterministic", *options, "--", "sh", "-c",
-            f"{script}\n{ANYPERF} stat -j -e L1-dcache-loads:u -- {' '.join(LONG)}")
+            f"{script}\n{ANYPERF} stat -j -e L1-dcache-load-misses:u -- {' '.join(LONG)}")
     assert r.status == 0, r
-    return values(json.loads(r.err.splitlines()[-1]))["L1-dcache-loads"]
+    return values(json.loads(r.err.splitlines()[-1]))["L1-dcache-load-misses"]
 
 
 def test_as_long_as_somebody_counts_himself():

@@ -33,6 +33,14 @@ def test_what_is_counted():
         assert seen != whole, seen
 
 
+def test_in_proportion():
+    """It ends where windows stand for 7 % less than it has executed."""
+    report, = stat_json("--deterministic", "--machine", "zen4", "--model-windows", "20K/1M", "-e",
+                        "branches:u,branch-loads:u", "--", BESIDES, "burn", "1070000")
+    exact, estimated = (c["value"] for c in report["counts"])
+    assert 0 < abs(estimated - exact) < exact / 100, report
+
+
 def test_the_same_each_time():
     for program in ["burn", "1000000"], ["forks"], ["exec"]:
         first, *others = (counted("20K/1M", BESIDES, *program) for _ in range(3))

@@ -334,7 +334,8 @@ void event_refresh(struct event *event, bool group)
 void event_reset(struct event *event)
 {
 	event_refresh(event, false);
-	event->count = event->told = 0;
+	event->count = event->told = event->told_most = 0;
+	event->coverage = (struct coverage){0};
 	event_changed(event);
 	event_page_update(event);
 }

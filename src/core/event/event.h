@@ -29,6 +29,15 @@ enum event_state {
 	EVENT_ACTIVE = 1,
 };
 
+/*
+ * Of an event that is estimated from a part of what happens: how much was executed, and how much
+ * what was counted stands for. Who wants the best value takes the count times the one over the
+ * other (coverage.c).
+ */
+struct coverage {
+	u64 executed, covered;
+};
+
 /* The driver's part. Filled by its event_init() and add(); the core reads what is marked. */
 struct hw_event {
 	u64 what;   /* driver: what to count, in its own code */
@@ -37,7 +46,10 @@ struct hw_event {
 	s32 idx;    /* driver: counter number, -1 while on none */
 	u32 state;  /* HW_* */
 	u64 priv[2];
-	bool no_interrupt; /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
+	/* driver: of an event that may be estimated two further `what`s; covered 0: it is exact */
+	struct coverage measure;
+	struct coverage measured; /* driver: as prev, of these */
+	bool no_interrupt;        /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
 	/* driver: of a CPU's event the tasks there have the samples, by stand-ins */
 	bool by_tasks;
 	bool host_periods; /* driver: it is told when a period is over, and nothing is kept here */
@@ -108,6 +120,8 @@ struct event {
 	s64 child_count; /* of children that are gone */
 	s64 told; /* a stand-in's: what its original has of its count; an original's: their sum */
 	u64 child_time_enabled, child_time_running;
+	struct coverage coverage, child_coverage; /* as count and child_count, of hw.measure */
+	s64 told_most; /* an original's: the greatest count that a read has told */
 
 	/* Sampling's place: who gets the records, and what was lost [READ-04]. */
 	u64 lost_samples;        /* records that found no room */
@@ -170,6 +184,8 @@ const char *event_path(const struct event *event);
  * with PMU_EF_RELOAD calls event_set_period(), which begins a new period if one is over (true).
  */
 void event_counted(struct event *event, u64 n);
+/* Beside it, of an event with an hw.measure, which stands at @now. */
+void event_covered(struct event *event, struct coverage now);
 bool event_set_period(struct event *event);
 
 /*

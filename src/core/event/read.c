@@ -33,6 +33,7 @@ struct event_totals event_totals(struct event *event)
 		total.enabled += child->time_enabled;
 		total.running += child->time_running;
 	}
+	total.count = coverage_told(event, total.count);
 	return total;
 }
 
@@ -89,6 +90,22 @@ static int add_group(struct event *leader, u64 format, u64 *words)
 	return 0;
 }
 
+/* The counts of @leader's group, which are complete, as they are told. */
+static void tell_group(struct event *leader, u64 format, u64 *words)
+{
+	const u32 entry = 1 + !!(format & PERF_FORMAT_ID) + !!(format & PE_FORMAT_LOST);
+	struct event *sibling;
+	u64 *count = words + 1;
+
+	count += !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED);
+	count += !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	*count = coverage_told(leader, *count);
+	list_for_each_entry (sibling, &leader->siblings, sibling_link) {
+		count += entry;
+		*count = coverage_told(sibling, *count);
+	}
+}
+
 static int read_group(struct event *event, u64 *words, u64 size)
 {
 	struct event *leader = event->leader, *child;
@@ -105,6 +122,7 @@ static int read_group(struct event *event, u64 *words, u64 size)
 		if (err)
 			return err;
 	}
+	tell_group(leader, event->attr.read_format, words);
 	return 0;
 }
 

@@ -130,6 +130,7 @@ static void fold(struct event *child)
 	if (child->attr.inherit_stat)
 		sideband_read(child, child->target);
 	original->child_count = (s64)((u64)original->child_count + (u64)child->count);
+	coverage_fold(child);
 	original->child_time_enabled += child->time_enabled;
 	original->child_time_running += child->time_running;
 	list_del(&child->child_link);

@@ -235,3 +235,10 @@ void meters_want(void *ctx, u32 parts, bool open)
 			trace_poke(th);
 		}
 }
+
+bool meters_estimated(void *ctx)
+{
+	struct session *s = ctx;
+
+	return __atomic_load_n(segment_model_estimated(s->meters.segment), __ATOMIC_RELAXED);
+}
