@@ -7,11 +7,12 @@
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H
 
+#include "abi/modeled.h"
 #include "abi/run-config.h"
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 11u
+#define CONTROL_VERSION 12u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
@@ -79,6 +80,7 @@ struct rt_control {
 	u32 images_root; /* the process that the tree began with; 0: this one */
 	s32 keeper_fd;   /* the socket of tree-images.h, or -1 */
 	u32 watch;       /* enum wire_watch, of a program that is sampled; trace.h */
+	struct model_place place;
 	u64 images_seed; /* where all of the tree has its files; 0: it is to be drawn */
 	u64 ignored;     /* signals, as a mask of the kernel's */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */

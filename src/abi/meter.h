@@ -93,6 +93,7 @@ struct meter {
 	 */
 	u32 moving;
 	u64 moving_hits;
+	u32 chosen; /* the session's: an event of the model was opened for this thread */
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
 	u64 granted[METER_CLASSES];

@@ -41,10 +41,23 @@ enum model_beside {
  */
 #define MODEL_WINDOWS_FIRST 2000000u
 #define MODEL_WINDOWS_PART  64u
+#define MODEL_WINDOWS_FEW   8u /* in place of that, of the last of many processes */
 #define MODEL_WINDOW_WARM   3u
 #define MODEL_WINDOW_EARLY  8u
 #define WINDOW_LEAST        1000u
 #define WINDOW_MOST         (1ull << 30) /* also of a period */
+
+/*
+ * Which of the processes of a session the model sees from their beginning is decided where each is
+ * made, by its place among its sisters (rt/task/windows-draw.h). All 0: it is the first.
+ */
+struct model_place {
+	u64 key;      /* one of its own */
+	u32 more;     /* for how many it stands beside itself, if it is seen */
+	u32 children; /* so far; atomic */
+	u32 behind;   /* others, as far as its ancestors and sisters tell */
+	u32 unseen;   /* not 0: it is not, nor are its children */
+};
 
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
 #define MODEL_IS_FED 1

@@ -33,7 +33,9 @@ struct image_head {
 
 static bool image_possible(void)
 {
-	return !(cache.mask & ~(u64)DBT_MASK_ALL) && !cache.paths && !cache.full;
+	const u64 may = DBT_MASK_ALL | DBT_MASK_ANY_DEADLINES;
+
+	return !(cache.mask & ~may) && !cache.paths && !cache.full;
 }
 
 const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc)

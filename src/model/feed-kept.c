@@ -100,6 +100,7 @@ static inline u32 take_branches_by(struct feed *f, struct feed_thread *t, struct
 {
 	struct predictor *predictor = &core->predictor;
 	u64 targets = predictor->path, nr = 0, open_pc = t->open_pc, open_next = t->open_next;
+	u64 insns = 0;
 	u32 i, wrong = 0, wrong_open = 0, open = t->open;
 
 	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "two are compared at once");
@@ -124,6 +125,7 @@ static inline u32 take_branches_by(struct feed *f, struct feed_thread *t, struct
 			}
 		}
 		nr += b->nr;
+		insns += p->insns;
 		if (by_path)
 			targets = targets << b->shift ^ b->targets;
 		if (b->nr_conds && !predict_runs(predictor, cond, b->nr_conds, b->taken))
@@ -145,6 +147,7 @@ static inline u32 take_branches_by(struct feed *f, struct feed_thread *t, struct
 	t->open_pc = open_pc;
 	t->open_next = open_next;
 	core->count[MODEL_BRANCH_INSTRUCTIONS] += nr;
+	core->count[MODEL_INSTRUCTIONS] += f->counts ? insns : 0;
 	branches_missed(core, wrong, true);
 	branches_missed(core, wrong_open, false);
 	return i;
@@ -184,7 +187,6 @@ static u32 take_plain(struct feed *f, struct feed_thread *t, struct model_core *
 		      const u32 *words, u32 n)
 {
 	struct feed_path *before = NULL; /* its branch is open */
-	bool works = f->parts & MODEL_CYCLES;
 	u64 loads = 0, stores = 0;
 	s32 from = t->word, record = next_record(t);
 	u32 i;
@@ -219,8 +221,8 @@ static u32 take_plain(struct feed *f, struct feed_thread *t, struct model_core *
 		loads += p->loads;
 		stores += p->stores;
 		before = p->open ? p : NULL;
-		if (works)
-			work(core, p->insns, p->ticks);
+		if (f->counts)
+			work(core, p->insns, f->parts & MODEL_CYCLES ? p->ticks : 0);
 	}
 	if (before) {
 		t->open = before->open;

@@ -117,6 +117,13 @@ static inline bool has_memory(const struct feed *f)
 	return f->parts & (MODEL_CACHES | MODEL_TLBS);
 }
 
+/* Instructions, and what they cost by themselves. */
+static inline void feed_work(const struct feed *f, struct model_core *core, u32 insns, u64 ticks)
+{
+	if (f->counts)
+		model_work(core, insns, f->parts & MODEL_CYCLES ? ticks : 0);
+}
+
 static inline struct feed_access access_of(const struct feed_op *op)
 {
 	return (struct feed_access){.pc = op->pc,

@@ -255,8 +255,9 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	if (unlikely(t->watching)) {
 		feed_watch_work(f, t, core, p);
 		t->watching->path = NULL;
-	} else if (f->parts & MODEL_CYCLES)
-		model_work(core, p->insns, p->ticks);
+	} else {
+		feed_work(f, core, p->insns, p->ticks);
+	}
 	return true;
 }
 
@@ -274,8 +275,8 @@ __attribute__((noinline)) static void take_other(struct feed *f, struct feed_thr
 	/* Of code for which there was no room the number is that of its instructions. */
 	f->unknown += number < PATH_FIRST ? number : 1;
 	t->open = 0;
-	if (f->parts & MODEL_CYCLES && number < PATH_FIRST)
-		model_work(core, number, number * (u64)MACHINE_TICKS);
+	if (number < PATH_FIRST)
+		feed_work(f, core, number, number * (u64)MACHINE_TICKS);
 	if (t->watching)
 		feed_watch_insn(t, core, 0);
 }
@@ -321,8 +322,7 @@ static void take_insn(struct feed *f, struct feed_thread *t, struct model_core *
 	close_branch(t, core, pc);
 	if (f->parts & (MODEL_CACHES | MODEL_TLBS))
 		model_fetch(core, pc, 1);
-	if (f->parts & MODEL_CYCLES)
-		model_work(core, 1, f->system);
+	feed_work(f, core, 1, f->system);
 	if (t->watching) {
 		feed_watch_insn(t, core, pc);
 		feed_watch_told(t);
@@ -520,6 +520,7 @@ void feed_init(struct feed *f, struct model *model, const struct path_space *spa
 	f->space = space;
 	f->parts = parts;
 	f->each = each;
+	f->counts = true;
 	f->line = m->memory.line;
 	f->system = cost_ticks(&cost, m);
 }

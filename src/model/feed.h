@@ -26,6 +26,7 @@ struct feed {
 	u32 parts;
 	u32 line;    /* bytes of a cache line */
 	bool each;   /* ops are kept one by one, as who watches needs them */
+	bool counts; /* instructions, whatever its parts; of two halves one does */
 	u64 used;    /* bytes of room[] */
 	u64 unknown; /* instructions whose path is not described; entries that make no sense */
 	u64 system;  /* ticks of an instruction that is of no path */

@@ -330,9 +330,6 @@ static void want_parts(struct event *event, bool open)
 	parts = cpu_sum_parts(&cpu->sums, (u32)event->hw.what);
 	if (!parts || !cpu->config.source->want)
 		return;
-	/* The model counts instructions with its cycles only. */
-	if (event->hw.measure.covered)
-		parts |= cpu_sum_parts(&cpu->sums, (u32)event->hw.measure.covered);
 	if (event_is_sampling(event))
 		parts |= MODEL_EACH;
 	if (event->hw.config & COUNTS_OPENER)
@@ -341,7 +338,8 @@ static void want_parts(struct event *event, bool open)
 	if (parts & (MODEL_CACHES | MODEL_TLBS) && parts & MODEL_EACH &&
 	    event->attr.sample_type & WITH_ACCESS)
 		parts |= MODEL_CACHES | MODEL_TLBS;
-	cpu->config.source->want(cpu->config.source->ctx, parts, open);
+	cpu->config.source->want(cpu->config.source->ctx, event->parent ? NULL : event->target,
+				 parts, open);
 }
 
 static void cpu_destroy(struct event *event)

@@ -27,8 +27,9 @@ struct pmu_source {
 	/*
 	 * Optional. An event that is opened, if @open, needs these parts of the model and how they
 	 * are fed (MODEL_WANTS of abi/modeled.h), before it is told to count; or one is closed.
+	 * @task: whose it is, if somebody has opened it for a task; else NULL.
 	 */
-	void (*want)(void *ctx, u32 parts, bool open);
+	void (*want)(void *ctx, struct task *task, u32 parts, bool open);
 
 	/*
 	 * Optional: has anything been left out of what the model was to see, so that its counters

@@ -28,6 +28,7 @@
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -315,6 +316,7 @@ static struct thread *first_thread(struct startup *s)
 	const struct run_config *run = run_config();
 	struct thread *t;
 
+	windows_start(&s->control.place);
 	simulate_start();
 	streams_start();
 	config.mask = paths_mask();
@@ -346,6 +348,7 @@ static struct thread *first_thread(struct startup *s)
 	t->proc->pid = (u32)sys_getpid();
 	t->proc->execs = s->control.execs;
 	t->proc->meter = t->meter;
+	t->proc->place = s->control.place;
 	str_put(t->proc->exe, sizeof(t->proc->exe), s->control.exe);
 	thread_know(t, (u32)sys_gettid());
 	t->min_altstack = stack_aux(&s->in, AT_MINSIGSTKSZ);

@@ -64,6 +64,44 @@ def test_a_short_program_is_seen_whole():
     assert all(whole[e] == seen[e] for e in EXACT + CACHES), (whole, seen)
 
 
+MANY = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i + 1)); done"
+
+
+def test_many_processes():
+    """The model sees the first of them, and of the others fewer and fewer."""
+    whole, one, other = (counted(w, "sh", "-c", MANY) for w in ("no", "auto", "auto"))
+    assert one == other, (one, other)
+    assert all(one[e] == whole[e] for e in EXACT), (whole, one)
+    assert one != whole, one
+    for event in "cycles:u", *CACHES:
+        assert abs(one[event] - whole[event]) <= whole[event] / 10, (event, whole, one)
+    # Who has said how much is to be seen gets that.
+    seen = counted("20K/1M", "sh", "-c", MANY)
+    assert all(seen[e] == whole[e] for e in EXACT + CACHES), (whole, seen)
+
+
+def test_one_of_many():
+    """A process that events are opened for is seen, whatever its place among others."""
+    with scratch() as d:
+        out = os.path.join(d, "out")
+        r = stat("--deterministic", "--machine", "zen4", "--model-windows", "auto", "-e",
+                 "branch-misses:u", "--", "sh", "-c",
+                 f"{MANY}; {ANYPERF} stat -x, -o {out} -e branch-misses:u true")
+        assert not r.status, r
+        with open(out, encoding="ascii") as f:
+            inner = int(next(line for line in f if "branch-misses" in line).split(",")[0])
+    alone = counted("no", "true")["branch-misses:u"]
+    assert abs(inner - alone) <= alone / 10, (inner, alone)
+
+
+def test_a_long_process_among_many():
+    """It is seen in windows though its beginning may not be."""
+    whole, seen = (counted(w, "sh", "-c", f"{MANY}; {BESIDES} burn 2000000")
+                   for w in ("no", "auto"))
+    for event in "cycles:u", "branch-misses:u", "L1-dcache-loads:u":
+        assert abs(seen[event] - whole[event]) <= whole[event] / 10, (event, whole, seen)
+
+
 def test_predictors_see_more():
     """Much code, which predictors learn slowly: with what caches see 2/5 too many."""
     if not shutil.which("gcc"):

@@ -400,6 +400,25 @@ def test_a_tree_has_places_of_its_own():
         assert not set(runs[0][0]) & set(runs[1][0])
 
 
+def test_who_is_not_modeled_keeps_what_it_translates():
+    """Most of many processes are not seen by the model of a machine; what is traced is not kept."""
+    def estimated(events):
+        script = "i=0; while [ $i -lt 40 ]; do /bin/true; i=$((i + 1)); done"
+        with scratch() as cache:
+            for _ in range(2):
+                p = subprocess.run([ANYPERF, "stat", "-j", "--translations=user", "-e", events,
+                                    "--machine=zen4", "--", "sh", "-c", script], text=True,
+                                   capture_output=True, check=True, timeout=120,
+                                   env={**ENV, "XDG_CACHE_HOME": cache})
+            counts = json.loads(p.stderr.splitlines()[-1])["counts"]
+            return {c["event"]: c["value"] for c in counts}, kept(cache)
+
+    plain, _ = estimated("instructions:u,branches:u")
+    seen, images = estimated("instructions:u,branches:u,branch-misses:u")
+    assert images
+    assert all(abs(seen[e] - n) < n / 50 for e, n in plain.items()), (plain, seen)
+
+
 def test_a_tree_is_the_default():
     show = ["sh", "-c", "cat /proc/self/maps; echo ==; cat /proc/self/maps; true"]
     for options, alike_here in ([], True), (["--translations=off"], False):

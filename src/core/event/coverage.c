@@ -27,6 +27,18 @@ void coverage_fold(struct event *child)
 	add(&child->parent->child_coverage, &child->coverage);
 }
 
+/*
+ * Who looks when next to nothing has been seen is not told much: it stays, as no count goes back.
+ */
+#define TIMES_MOST 8u
+
+static u64 in_proportion(u64 count, const struct coverage *all)
+{
+	if (all->executed / all->covered >= TIMES_MOST)
+		return count * TIMES_MOST;
+	return (u64)((unsigned __int128)count * all->executed / all->covered);
+}
+
 u64 coverage_told(struct event *original, u64 count)
 {
 	struct coverage all = original->coverage;
@@ -43,7 +55,7 @@ u64 coverage_told(struct event *original, u64 count)
 	 * may be less than nothing for a moment.
 	 */
 	if (pmu->estimates(pmu) && all.covered && (s64)count > 0)
-		count = (u64)((unsigned __int128)count * all.executed / all.covered);
+		count = in_proportion(count, &all);
 	if ((s64)count > original->told_most)
 		original->told_most = (s64)count;
 	return (u64)original->told_most;

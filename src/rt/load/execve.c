@@ -326,6 +326,9 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	/* Who found none may find one now. */
 	c->meter = t->meter < SEGMENT_SLOTS ? t->meter : ~0u;
 	c->execs = t->proc->execs + 1;
+	/* Who counts this program alone is to see it. */
+	if (!__atomic_load_n(&dbt_meter(&t->dbt)->chosen, __ATOMIC_RELAXED))
+		c->place = t->proc->place;
 	c->run = meter_run();
 	c->config = *run_config();
 	c->seccomp_mode = t->seccomp_mode;

@@ -55,7 +55,8 @@ static struct {
 	u32 root;      /* the first process of the tree */
 	bool on, any;
 	u8 *scratch;
-	bool is_own;                   /* it was this program's own, not the base */
+	bool is_own; /* it was this program's own, not the base */
+	u64 kind; /* of the translations it began with: others have no place in one of its names */
 	bool dynamic;                  /* the program has a loader, as nearly all have */
 	struct image_list *had, *have; /* the image's ranges, and what is mapped */
 } images;
@@ -355,7 +356,8 @@ void images_load(struct thread *t, const struct image_file *exe, bool dynamic)
 {
 	if (!images.on || !exe->inode)
 		return;
-	images.version = mix(images.version, dbt_image_kind());
+	images.kind = dbt_image_kind();
+	images.version = mix(images.version, images.kind);
 	images.own = mix(file_hash(exe), images.version) | 1;
 	images.base = mix(images.version, 3) | 1;
 	images.dynamic = dynamic;
@@ -556,7 +558,8 @@ void images_complete(struct thread *t)
 	images.to = 0;
 	/* When the first process ends, the others mostly have. */
 	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
-	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
+	    images.kind != dbt_image_kind() || (store_is_tree() && t->proc->pid == images.root) ||
+	    !process_is_alone(t))
 		return;
 	images.to = name_for(t);
 	if (!images.to ||

@@ -110,6 +110,7 @@ static bool claim(struct meter *m)
 	m->start = sys_clock(CLOCK_MONOTONIC);
 	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->asked, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->chosen, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
 	return true;
 }

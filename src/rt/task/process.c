@@ -28,6 +28,7 @@
 #include "rt/task/shared-mm.h"
 #include "rt/task/stopped.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows-draw.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -218,8 +219,20 @@ static void fork_populate(const struct perf_fork *pf)
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
+/* Where the next child of @t is. */
+static struct model_place place_of_child(struct thread *t)
+{
+	return draw_child(&t->proc->place, simulate_wanted & MODEL_PARTS);
+}
+
+/* What is another one's in a child of a fork. */
+struct fork_own {
+	struct deterministic_task task;
+	struct model_place place;
+};
+
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
-		       const struct deterministic_task *task, const struct perf_fork *pf)
+		       const struct fork_own *own, const struct perf_fork *pf)
 {
 	limits_forked(t);
 	mdwe_inherit(mdwe_inherited());
@@ -229,6 +242,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	mm_reset_lock();
 	mm_lock_forked();
 	lock_reset(&list_lock);
+	t->proc->place = own->place;
 	simulate_forked(t);
 	fork_areas_free(t);
 	t->all_next = t->all_prev = NULL;
@@ -261,7 +275,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		handlers_clear(t->sighand);
 		signal_install_all(t->sighand);
 	}
-	t->deterministic = *task;
+	t->deterministic = own->task;
 	if (rq->stack)
 		regs_set_sp(&t->dbt.regs, rq->stack);
 	regs_set_result(&t->dbt.regs, 0);
@@ -291,7 +305,7 @@ void locks_give(struct thread *t)
 
 static long do_fork(struct thread *t, const struct clone_request *rq)
 {
-	struct deterministic_task task = deterministic_child(t);
+	struct fork_own own;
 	struct perf_fork pf;
 	u64 stamp, mask = 0;
 	u32 meter;
@@ -302,6 +316,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(~SIGNALS_SYNC);
 		return CALL_REDO;
 	}
+	own = (struct fork_own){deterministic_child(t), place_of_child(t)};
 	meter = meter_take();
 	ret = perf_fork(t, rq->flags, meter, &pf);
 	if (ret) {
@@ -322,7 +337,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		ret = raw_call5((long)rq->nr, (long)rq->a, 0, (long)rq->c, (long)rq->d,
 				(long)rq->e);
 	if (!ret) {
-		fork_child(t, rq, meter, &task, &pf);
+		fork_child(t, rq, meter, &own, &pf);
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
@@ -415,6 +430,7 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 	c->proc->refs = 1;
 	c->proc->meter = c->meter;
 	c->proc->execs = 0;
+	c->proc->place = place_of_child(t);
 	c->proc->perf = t->proc->perf ? perf_copy(t->proc->perf) : NULL;
 	c->proc->confined |= (flags & MAKES_NAMESPACE) != 0;
 	c->own_proc = true;

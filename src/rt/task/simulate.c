@@ -111,7 +111,7 @@ static bool is_in(struct thread *t)
 }
 
 /* Adds what the thread's core has counted since it was last shown. */
-static void show(struct thread *t, u32 core, const u64 *counts)
+static void show(struct thread *t, u32 core, const u64 *counts, u32 times)
 {
 	u64 *shown = simulation->shown[core];
 	struct meter *m = dbt_meter(&t->dbt);
@@ -119,7 +119,7 @@ static void show(struct thread *t, u32 core, const u64 *counts)
 	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
 		if (counts[i] == shown[i])
 			continue;
-		__atomic_store_n(&m->modeled[i], m->modeled[i] + counts[i] - shown[i],
+		__atomic_store_n(&m->modeled[i], m->modeled[i] + (counts[i] - shown[i]) * times,
 				 __ATOMIC_RELAXED);
 		shown[i] = counts[i];
 	}
@@ -136,7 +136,7 @@ void simulate_show(const struct trace_piece *p)
 	u64 counts[MODEL_COUNTERS];
 
 	sum(p->counts, counts);
-	show(p->thread, p->core, counts);
+	show(p->thread, p->core, counts, p->times);
 }
 
 /* What the core of @t stands at; under all locks. */
@@ -206,7 +206,7 @@ static void show_now(struct thread *t)
 	u64 counts[MODEL_COUNTERS];
 
 	core_counts(t, counts);
-	show(t, t->modeled.core, counts);
+	show(t, t->modeled.core, counts, 1);
 }
 
 static void count_all(struct thread *t, u64 *counts)
@@ -340,6 +340,7 @@ static void simulate(struct thread *t, struct trace_piece *p)
 {
 	p->thread = t;
 	p->weight = windows_weight(t);
+	p->times = windows_times(t);
 	p->apart = windows_apart(t);
 	p->early = windows_early(t);
 	arch_segments(&t->dbt, &p->fs_base, &p->gs_base);
@@ -441,6 +442,7 @@ static bool make(u32 parts, bool each, bool windows)
 
 		fill(m, model_usual(m));
 		feed_init(&new->feed[h], m, NULL, half[h].fed, each);
+		new->feed[h].counts = h + 1 == halves;
 		model += model_size(&machine, MODEL_CORES, half[h].parts);
 	}
 	if (simulation)
@@ -473,6 +475,8 @@ static bool take_parts(void)
 	if (!parts && !simulation)
 		return false;
 	windows = windows_decide(parts, all);
+	if (!simulation && windows_put_off())
+		return windows;
 	if (simulation) {
 		parts |= simulation->parts;
 		each |= simulation->feed[0].each;
@@ -504,7 +508,8 @@ void simulate_take_over(struct thread *t)
 	beside_go(t);
 	if (!anew)
 		return;
-	paths_need_space(t);
+	if (simulation)
+		paths_need_space(t);
 	sample_new_mask(t);
 }
 
@@ -534,7 +539,7 @@ void simulate_forked(struct thread *t)
 	lock_reset(&simulate_lock);
 	beside_forked();
 	modeled_tally_leave(t);
-	t->windows.turn = 0;
+	windows_forked(t);
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
 	/* Filters of threads that are not here. */
 	for (u32 i = 0; simulation && i < MODEL_CORES; i++)

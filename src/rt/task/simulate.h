@@ -18,7 +18,9 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/thread.h"
 
-extern u32 simulate_wanted; /* what the session wanted when this process last looked */
+/* What the session wanted when this process last looked; SIMULATE_ANEW: it has to look again. */
+extern u32 simulate_wanted;
+#define SIMULATE_ANEW (~0u)
 
 /* Whether it wants something else by now. */
 static inline bool simulate_is_stale(void)

@@ -84,7 +84,8 @@ struct proc {
 	u32 refs;
 	u32 pid;
 	u32 execs;
-	u32 meter; /* index of the first thread's page */
+	u32 meter;                /* index of the first thread's page */
+	struct model_place place; /* rt/task/windows-draw.h */
 	bool read_implies_exec;
 	bool confined; /* keeps translations for itself: images_leave() */
 	/* A filter was added with TSYNC by some thread: the others take it at their next call. */
@@ -186,11 +187,13 @@ struct thread {
 	/* rt/task/windows.h */
 	struct {
 		u64 next;   /* sum of instructions at which the phase ends */
+		u64 begun;  /* sum of instructions up to which nothing is seen at first; or 0 */
 		u64 done;   /* instructions of all periods so far */
 		u64 rest;   /* of the last one, behind its window */
 		u64 number; /* of the period */
 		u64 early, warm, window;
 		u32 weight, weight_of; /* now, and of the window */
+		u32 times;             /* and for how many processes */
 		u32 turn;
 		u8 phase; /* 0: there are no windows */
 		bool apart;

@@ -22,6 +22,7 @@ struct trace_piece {
 	u32 nr_words;
 	bool records; /* `memory` are these, not slots */
 	u32 weight;   /* for how much it counts */
+	u32 times;    /* and how often that is told */
 	bool apart;   /* the thread has executed something else before it */
 	bool early;   /* only predictors see it */
 	bool settles; /* behind it nothing is taken back */

@@ -6,7 +6,9 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/path-stream.h"
+#include "rt/task/simulate.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows-draw.h"
 
 /* A shorter gap is not worth the edges. */
 #define GAP_MIN 20000u
@@ -28,8 +30,39 @@ static enum {
 	SEES_WINDOWS,
 	SEES_NOTHING,
 } sees;
-static bool used;     /* it was not always all */
-static bool predicts; /* there are predictors */
+static bool used;        /* it was not always all */
+static bool predicts;    /* there are predictors */
+static bool passed_over; /* of the beginning of its threads nothing is seen */
+/*
+ * And none has got behind that: there is no model yet, and code is translated as for counting
+ * alone, so that it may come from an image.
+ */
+static bool off;
+
+/* With windows of a given length all processes have the same. */
+static bool is_passed_over(const struct model_place *place)
+{
+	return windows_possible() && !run_config()->window_every && place->unseen;
+}
+
+void windows_start(const struct model_place *place)
+{
+	passed_over = off = is_passed_over(place);
+}
+
+void windows_forked(struct thread *t)
+{
+	/* What executes another program soon is not worth a model of its own. */
+	if (!off)
+		passed_over = is_passed_over(&t->proc->place);
+	t->windows.turn = 0;
+	t->windows.begun = 0;
+}
+
+bool windows_put_off(void)
+{
+	return off && sees != SEES_ALL;
+}
 
 bool windows_possible(void)
 {
@@ -61,7 +94,11 @@ bool windows_decide(u32 parts, bool all)
 
 u64 windows_mask(void)
 {
-	return used ? DBT_MASK_WINDOWS | DBT_MASK_DEADLINES(METER_INSTRUCTIONS) : 0;
+	u64 mask = DBT_MASK_DEADLINES(METER_INSTRUCTIONS);
+
+	if (!used)
+		return 0;
+	return traces_mask() ? mask | DBT_MASK_WINDOWS : mask;
 }
 
 static void enter(struct thread *t, enum windows_phase phase, u64 length)
@@ -74,15 +111,16 @@ static void enter(struct thread *t, enum windows_phase phase, u64 length)
 	__atomic_store_n(segment_model_estimated(counter_segment()), 1, __ATOMIC_RELAXED);
 }
 
-/* Where in a period its window is: chance that is the same each time (splitmix64). */
-static u64 place_of(u64 number, u64 room)
+/* For how many processes of its session @t stands. */
+static u32 times_of(const struct thread *t)
 {
-	u64 x = number * 0x9e3779b97f4a7c15ull;
+	return run_config()->window_every ? 1 : draw_times(&t->proc->place);
+}
 
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	x ^= x >> 31;
-	return room ? (u64)((unsigned __int128)x * room >> 64) : 0;
+/* Of many processes each needs few windows. */
+static u64 part_of(const struct thread *t)
+{
+	return max_u64(MODEL_WINDOWS_PART / (1 + t->proc->place.behind), MODEL_WINDOWS_FEW);
 }
 
 /* So that what is at the beginning is not lost among the rest it begins with short ones. */
@@ -92,7 +130,7 @@ static u64 length_of_period(const struct thread *t)
 	u64 every = run->window_every;
 
 	if (!every)
-		every = min_u64(t->windows.done / MODEL_WINDOWS_PART, WINDOW_MOST);
+		every = min_u64(t->windows.done / part_of(t), WINDOW_MOST);
 	every -= every % run->window;
 	return max_u64(every, run->window);
 }
@@ -110,6 +148,8 @@ static void next_period(struct thread *t)
 
 	t->windows.rest = 0;
 	t->windows.window = 0;
+	/* All processes have these. */
+	t->windows.times = 1;
 	if (gap < GAP_MIN && rest) {
 		enter(t, WINDOWS_GAP, rest);
 		return;
@@ -122,7 +162,7 @@ static void next_period(struct thread *t)
 	}
 	early = predicts ? min_u64(MODEL_WINDOW_EARLY * window, gap / 2) : 0;
 	gap -= early;
-	before = place_of(++t->windows.number, gap);
+	before = draw_number(++t->windows.number, gap);
 	t->windows.window = window;
 	t->windows.early = early;
 	t->windows.warm = warm;
@@ -162,6 +202,14 @@ static void next_phase(struct thread *t)
  */
 #define PHASES_MOST 16u
 
+static void trace_as_said(struct thread *t)
+{
+	bool seen = sees != SEES_NOTHING && t->windows.phase != WINDOWS_GAP;
+
+	/* There is one form of code only as long as nothing can be traced. */
+	dbt_trace_on(&t->dbt, seen || !traces_mask());
+}
+
 static void pass(struct thread *t, u64 sum)
 {
 	for (u32 i = 0; (s64)(sum - t->windows.next) >= 0; i++) {
@@ -169,12 +217,27 @@ static void pass(struct thread *t, u64 sum)
 			t->windows.next = sum;
 		next_phase(t);
 	}
-	dbt_trace_on(&t->dbt, t->windows.phase != WINDOWS_GAP);
+	trace_as_said(t);
 }
 
 bool windows_early(const struct thread *t)
 {
 	return t->windows.phase == WINDOWS_EARLY;
+}
+
+static void begin_first(struct thread *t, u64 sum)
+{
+	if (!passed_over) {
+		t->windows.times = times_of(t);
+		enter(t, WINDOWS_COMPLETE, MODEL_WINDOWS_FIRST);
+		return;
+	}
+	if (!t->windows.begun)
+		t->windows.begun = sum + MODEL_WINDOWS_FIRST;
+	if ((s64)(sum - t->windows.begun) < 0)
+		enter(t, WINDOWS_GAP, t->windows.begun - sum);
+	else
+		next_period(t);
 }
 
 void windows_begin(struct thread *t)
@@ -189,10 +252,12 @@ void windows_begin(struct thread *t)
 	t->windows.done = MODEL_WINDOWS_FIRST;
 	t->windows.next = sum;
 	t->windows.phase = WINDOWS_NONE;
+	t->windows.times = 1;
+	t->windows.window = 0;
 	t->windows.apart |= sees == SEES_NOTHING;
-	dbt_trace_on(&t->dbt, sees != SEES_NOTHING);
 	if (sees == SEES_WINDOWS)
-		enter(t, WINDOWS_COMPLETE, MODEL_WINDOWS_FIRST);
+		begin_first(t, sum);
+	trace_as_said(t);
 	sample_set_deadlines(t);
 }
 
@@ -206,5 +271,13 @@ void windows_reached(struct thread *t)
 	if ((s64)(sum - t->windows.next) < 0)
 		return;
 	traces_flush(t);
-	pass(t, sum);
+	if (!off) {
+		pass(t, sum);
+		return;
+	}
+	/* From here on there is a model, as soon as the thread is out of the translator. */
+	off = false;
+	simulate_wanted = SIMULATE_ANEW;
+	t->windows.phase = WINDOWS_NONE;
+	dbt_interrupt(&t->dbt);
 }

@@ -1,8 +1,9 @@
 /*
  * PURPOSE: windows in which the model of a machine sees a thread's execution, while between them
  * the thread runs code that traces nothing (struct run_config). The first instructions of a thread
- * are all seen. Then come periods, each with a window: in its first part what is simulated warms
- * the model up and is not counted, in the second it counts for the whole period.
+ * are all seen, of many processes those of some (windows-draw.h). Then come periods, each with a
+ * window: in its first part what is simulated warms the model up and is not counted, in the second
+ * it counts for the whole period.
  *
  * Where a window begins and ends is a number of instructions of the thread, and nothing else
  * decides it, so counts are the same each time. There are no windows, and all is seen, while
@@ -18,6 +19,11 @@
 
 #include "rt/task/thread.h"
 
+/* Before all others: where the process is among those that are seen. */
+void windows_start(const struct model_place *place);
+/* @t is all that a fork has left of its process. */
+void windows_forked(struct thread *t);
+
 extern u32 windows_turn; /* another one: threads have to begin anew */
 
 /* Whether a model that is not told of each event may come to see windows. Constant. */
@@ -28,6 +34,8 @@ bool windows_possible(void);
  * it was.
  */
 must_check bool windows_decide(u32 parts, bool all);
+/* No model is needed yet. */
+bool windows_put_off(void);
 /* There is another model: threads begin anew. */
 void windows_anew(void);
 
@@ -55,6 +63,12 @@ static inline u64 windows_next(const struct thread *t)
 static inline u32 windows_weight(const struct thread *t)
 {
 	return t->windows.phase ? t->windows.weight : 1;
+}
+
+/* And how often that is, as other processes are not seen. */
+static inline u32 windows_times(const struct thread *t)
+{
+	return t->windows.phase ? t->windows.times : 1;
 }
 
 /* Whether only predictors are to see it. */

@@ -210,13 +210,25 @@ static u32 wanted_now(const struct meters *meters)
 	return all;
 }
 
-void meters_want(void *ctx, u32 parts, bool open)
+/* A process that events are opened for may be all that they are to see. */
+static void choose(struct task *task)
+{
+	struct guest_thread *th = task_host(task);
+	struct meter *m = th ? guest_thread_meter(th) : NULL;
+
+	if (m)
+		__atomic_store_n(&m->chosen, 1, __ATOMIC_RELAXED);
+}
+
+void meters_want(void *ctx, struct task *task, u32 parts, bool open)
 {
 	struct session *s = ctx;
 	u32 before = wanted_now(&s->meters), now;
 	struct guest_process *p;
 	struct guest_thread *th;
 
+	if (open && task)
+		choose(task);
 	for (u32 i = 0; i < ARRAY_SIZE(s->meters.wanted); i++)
 		if (parts & BIT(i))
 			s->meters.wanted[i] += open ? 1 : (u32)-1;

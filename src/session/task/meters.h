@@ -71,7 +71,7 @@ enum meter_quantity meters_quantity(enum cpu_what what);
 /* For struct pmu_source: how much of CPU_* @what the task has done. */
 u64 meters_read(void *ctx, struct task *task, u32 what);
 /* Likewise: an event that guests are to model the machine for. */
-void meters_want(void *ctx, u32 parts, bool open);
+void meters_want(void *ctx, struct task *task, u32 parts, bool open);
 /* Likewise: has a guest left out what it was to estimate? */
 bool meters_estimated(void *ctx);
 

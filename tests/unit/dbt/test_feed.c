@@ -68,8 +68,7 @@ static void tell_step(struct model_core *core, u32 parts, const struct native_st
 			     kinds[i.cf] != MODEL_COND || s->taken == TRACE_BRANCH_COND,
 			     direct ? insn_target(&i, s->pc) : next);
 	}
-	if (parts & MODEL_CYCLES)
-		model_work(core, 1, 0);
+	model_work(core, 1, 0);
 	if (parts & MODEL_FLOATS && insn_floats(&i))
 		model_floats(core, insn_floats(&i), 1);
 }
@@ -464,6 +463,7 @@ static void check_halves(struct guest *g, const char *name, const struct machine
 		model[h] = model_new(m, 1, of[h].parts);
 		core[h] = model_core(model[h], 0);
 		feed_init(f, model[h], space, of[h].fed, false);
+		f->counts = !h || h == n;
 		for (u64 i = 0, k; i < g->nr_traced; i += k) {
 			/* Each half in pieces of its own. */
 			k = 1;

@@ -12,6 +12,7 @@ static struct fake *f;
 static struct pmu *pmu;
 static struct cpu_pmu_config config;
 static u32 reads, wants, wanted;
+static const struct task *wanted_for;
 static u32 open_for[7]; /* events, by bit of MODEL_WANTS */
 static const struct machine toy = {
 	.memory = {.latency = 200, .snoop = 100},
@@ -27,11 +28,12 @@ static u64 given_read(void *ctx, struct task *task, u32 what)
 	return 1000 + (what + 1) * ns;
 }
 
-static void given_want(void *ctx, u32 parts, bool open)
+static void given_want(void *ctx, struct task *task, u32 parts, bool open)
 {
 	u32 now = 0;
 
 	(void)ctx;
+	wanted_for = task;
 	EXPECT(parts && !(parts & ~MODEL_WANTS));
 	for (u32 i = 0; i < ARRAY_SIZE(open_for); i++) {
 		if (parts & BIT(i))
@@ -458,8 +460,10 @@ TEST(who_counts_whom)
 	other = fake_open(f, &attr, 200, -1, -1);
 	EXPECT(other >= 0);
 	EXPECT_EQ(wanted, MODEL_BRANCHES);
+	EXPECT(wanted_for && task_host(wanted_for) == fake_task(f, 200));
 	wide = fake_open(f, &attr, -1, 0, -1);
 	EXPECT(wide >= 0);
+	EXPECT(!wanted_for);
 	EXPECT_EQ(wanted, MODEL_BRANCHES);
 	for (int tid = 100; tid <= 101; tid++) {
 		self = fake_open(f, &attr, tid, -1, -1);
@@ -475,7 +479,9 @@ TEST(who_counts_whom)
 	attr.inherit = 1;
 	self = fake_open(f, &attr, 0, -1, -1);
 	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES);
+	EXPECT(wanted_for);
 	fake_fork(f, 100, 300, false);
+	EXPECT(!wanted_for);
 	fake_close(f, self);
 	EXPECT_EQ(wanted, 0);
 	teardown();

@@ -1,0 +1,40 @@
+#include "rt/task/windows-draw.h"
+
+#define TIMES_MOST (1u << 20)
+
+static u64 mix(u64 x)
+{
+	x *= 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+u64 draw_number(u64 number, u64 room)
+{
+	return room ? (u64)((unsigned __int128)mix(number) * room >> 64) : 0;
+}
+
+/* Of how many children, from @first on, one is seen. */
+static u64 some(u64 first)
+{
+	return max_u64(first / 3, 1);
+}
+
+struct model_place draw_child(struct model_place *place, bool wanted)
+{
+	struct model_place child = {0};
+	u64 number, first = 1;
+
+	if (!wanted)
+		return child;
+	number = __atomic_add_fetch(&place->children, 1, __ATOMIC_RELAXED);
+	while (first + some(first) <= number)
+		first += some(first);
+	child.key = mix(place->key + number);
+	child.more = (u32)min_u64(draw_times(place) * some(first), TIMES_MOST) - 1;
+	child.behind = (u32)min_u64((1ull + place->behind) * number, TIMES_MOST) - 1;
+	child.unseen = place->unseen ||
+		       number != first + draw_number(place->key ^ first, some(first));
+	return child;
+}

@@ -1,0 +1,27 @@
+/*
+ * PURPOSE: which of a session's processes the model sees from their beginning. To see one costs
+ * much, most of it for what is needed before anything is simulated, and a script that starts
+ * hundreds of short programs does much the same in all of them. So of a process's children the
+ * first are all seen with all that these start. Of those behind them one of several is, drawn by
+ * chance, and counts for them all: one of as many as a third of those before them. Nothing but the
+ * children of each process in their order decides it, so it is the same each time, also where
+ * processes run at the same time.
+ */
+#ifndef RT_TASK_WINDOWS_DRAW_H
+#define RT_TASK_WINDOWS_DRAW_H
+
+#include "abi/modeled.h"
+
+/* Of the next child of @place, while events of the model are open: else it is the first. */
+struct model_place draw_child(struct model_place *place, bool wanted);
+
+/* For how many processes one stands that is seen at @place. */
+static inline u32 draw_times(const struct model_place *place)
+{
+	return 1 + place->more;
+}
+
+/* Chance that is the same each time: a number below @room, 0 if that is 0 (splitmix64). */
+u64 draw_number(u64 number, u64 room);
+
+#endif

@@ -1,0 +1,114 @@
+/* Which of a session's processes the model sees from their beginning. */
+#include "rt/task/windows-draw.h"
+#include "unit/test.h"
+
+/* For how many children of @place those stand that are seen of @n; *@seen: these. */
+static u64 stands_for(struct model_place place, u32 n, u32 *seen)
+{
+	u64 all = 0;
+
+	*seen = 0;
+	for (u32 i = 0; i < n; i++) {
+		struct model_place child = draw_child(&place, true);
+
+		if (child.unseen)
+			continue;
+		++*seen;
+		all += draw_times(&child);
+	}
+	return all;
+}
+
+TEST(the_first_are_seen)
+{
+	struct model_place place = {0};
+	u32 seen;
+
+	EXPECT_EQ(draw_times(&place), 1);
+	EXPECT_EQ(stands_for(place, 5, &seen), 5);
+	EXPECT_EQ(seen, 5);
+}
+
+/* Of those behind them as many as a third of those before them have one. */
+TEST(who_is_seen_stands_for_the_others)
+{
+	static const struct {
+		u32 n, seen; /* all of the last ones are over */
+	} row[] = {{7, 6},   {9, 7},   {12, 8},  {16, 9}, {21, 10},
+		   {28, 11}, {37, 12}, {49, 13}, {65, 14}};
+
+	for (u64 key = 0; key < 50; key++)
+		for (u32 i = 0; i < ARRAY_SIZE(row); i++) {
+			struct model_place place = {.key = key};
+			u32 seen;
+
+			EXPECT_EQ(stands_for(place, row[i].n, &seen), row[i].n);
+			EXPECT_EQ(seen, row[i].seen);
+		}
+}
+
+/* Which one that is differs, or what a script does in turns would fall in with it. */
+TEST(any_of_several_is_drawn)
+{
+	u32 drawn[16] = {0};
+
+	for (u64 key = 0; key < 1600; key++) {
+		struct model_place place = {.key = key};
+
+		for (u32 number = 1; number <= 65; number++) {
+			struct model_place child = draw_child(&place, true);
+
+			if (number >= 50)
+				drawn[number - 50] += !child.unseen;
+		}
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(drawn); i++)
+		EXPECT(drawn[i] > 60 && drawn[i] < 140);
+}
+
+TEST(descendants)
+{
+	struct model_place place = {0}, child, grandchild = {0};
+	u32 seen;
+
+	for (u32 i = 0; i < 49; i++)
+		(void)draw_child(&place, true);
+	/* One is seen, for 16, and all that it begins with. */
+	do
+		child = draw_child(&place, true);
+	while (child.unseen);
+	EXPECT_EQ(draw_times(&child), 16);
+	EXPECT_EQ(stands_for(child, 5, &seen), 5 * 16);
+	EXPECT_EQ(stands_for(child, 65, &seen), 65 * 16);
+	EXPECT_EQ(child.behind + 1, place.children);
+	grandchild = draw_child(&child, true);
+	EXPECT_EQ(grandchild.behind, child.behind);
+	grandchild = draw_child(&child, true);
+	EXPECT_EQ(grandchild.behind + 1, 2 * place.children);
+	/* Of who is not seen nobody is. */
+	do
+		child = draw_child(&place, true);
+	while (!child.unseen);
+	EXPECT_EQ(stands_for(child, 100, &seen), 0);
+}
+
+/* While no event is open nobody has a place. */
+TEST(first_again)
+{
+	struct model_place place = {.more = 3, .behind = 3, .unseen = 1}, child;
+
+	child = draw_child(&place, false);
+	EXPECT(!child.more && !child.behind && !child.unseen && !child.children);
+	EXPECT_EQ(place.children, 0);
+}
+
+TEST(very_many)
+{
+	struct model_place place = {.more = 0x7fffffff, .behind = 0x7fffffff, .children = ~0u - 9};
+
+	for (u32 i = 0; i < 9; i++) {
+		struct model_place child = draw_child(&place, true);
+
+		EXPECT(child.more < 1 << 20 && child.behind < 1 << 20);
+	}
+}
