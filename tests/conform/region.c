@@ -71,3 +71,18 @@ bool no_user_access(const char *row, const char *text)
 	skip_row(row, text, "kernel.perf_user_access is 0");
 	return true;
 }
+
+const char *device_file(const char *device, const char *name)
+{
+	static char text[128];
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/%s", device, name);
+	memset(text, 0, sizeof(text));
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	close(fd);
+	return text;
+}

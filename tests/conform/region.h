@@ -136,4 +136,7 @@ bool no_pmu(const char *row, const char *text);
 bool no_branches(const char *row, const char *text);
 bool no_user_access(const char *row, const char *text);
 
+/* What the file @name of the PMU @device says in sysfs, or "". Until the next call. */
+const char *device_file(const char *device, const char *name);
+
 #endif

@@ -81,21 +81,12 @@ static u64 over_calls(struct pe_attr attr)
 	return n;
 }
 
-static const char *device_file(const char *name)
+static const char *arm_file(const char *name)
 {
-	static char text[64];
-	char path[128];
-	int fd;
-
 	/* With ACPI there is a number behind the name. */
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/armv8_pmuv3%s/%s",
-		 access("/sys/bus/event_source/devices/armv8_pmuv3", F_OK) ? "_0" : "", name);
-	memset(text, 0, sizeof(text));
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = 0;
-	close(fd);
-	return text;
+	bool acpi = access("/sys/bus/event_source/devices/armv8_pmuv3", F_OK) != 0;
+
+	return device_file(acpi ? "armv8_pmuv3_0" : "armv8_pmuv3", name);
 }
 
 /* To one part in PARTS. */
@@ -343,7 +334,7 @@ CONFORM(overflow)
 	CHECK_ROW("ARM-17", v[0] > 1ULL << 33 && close_to(v[1], v[0], 100),
 		  "narrow counters over 2^32: the cycle counter and another agree", "%lu and %lu",
 		  v[0], v[1]);
-	if (has_wide_counters() || device_file("events/chain")[0])
+	if (has_wide_counters() || arm_file("events/chain")[0])
 		CHECK_ROW("ARM-19", close_to(v[2], v[0], 100), "and a long event", "%lu and %lu",
 			  v[0], v[2]);
 	else
@@ -490,7 +481,7 @@ CONFORM(files)
 
 	if (no_pmu("ARM-26", "the files of the PMU"))
 		return;
-	attr.type = (u32)atoi(device_file("type"));
+	attr.type = (u32)atoi(arm_file("type"));
 	if (!attr.type) {
 		skip_row("ARM-26", "the files of the PMU", "it has another name here");
 		return;
@@ -499,17 +490,16 @@ CONFORM(files)
 	NEED(fd >= 0);
 	check_exact("TYPE-09", "the device's type and the raw code count instructions",
 		    REGION_COUNT((int)fd, LOOP(100)), REGION_REST + 201);
-	check_val("FILE-11", "format/event", strcmp(device_file("format/event"), "config:0-15\n"),
-		  0);
-	check_val("ARM-17", "format/long", strcmp(device_file("format/long"), "config1:0\n"), 0);
-	check_val("ARM-13", "format/rdpmc", strcmp(device_file("format/rdpmc"), "config1:1\n"), 0);
-	if (!device_file("format/threshold")[0]) {
+	check_val("FILE-11", "format/event", strcmp(arm_file("format/event"), "config:0-15\n"), 0);
+	check_val("ARM-17", "format/long", strcmp(arm_file("format/long"), "config1:0\n"), 0);
+	check_val("ARM-13", "format/rdpmc", strcmp(arm_file("format/rdpmc"), "config1:1\n"), 0);
+	if (!arm_file("format/threshold")[0]) {
 		check_val("ARM-26", "a kernel without thresholds", kernel_at_least(6, 8), 0);
 		return;
 	}
 	check_val("ARM-21", "format/threshold",
-		  strcmp(device_file("format/threshold"), "config1:5-16\n"), 0);
-	attr.config1 = strtoul(device_file("caps/threshold_max"), NULL, 16);
+		  strcmp(arm_file("format/threshold"), "config1:5-16\n"), 0);
+	attr.config1 = strtoul(arm_file("caps/threshold_max"), NULL, 16);
 	CHECK_ROW("ARM-24", attr.config1 < 4096, "caps/threshold_max", "%llu",
 		  (unsigned long long)attr.config1);
 	attr.config1 = (attr.config1 + 1) << 5;
