@@ -55,6 +55,12 @@ static bool is_pending(u32 tid, int sig)
 	return false;
 }
 
+bool tracee_goes_on(u64 request)
+{
+	return request == PTRACE_CONT || request == PTRACE_SYSCALL ||
+	       request == PTRACE_SINGLESTEP || request == PTRACE_DETACH;
+}
+
 bool tracee_next_stop(u32 tid, int flags, siginfo_t *info)
 {
 	long ret;

@@ -25,6 +25,9 @@ void stopped_run_on(void);
  */
 bool stopped_has_passed(u32 tid, u64 sig);
 
+/* Whether a tracee goes on by this request of ptrace(2). */
+bool tracee_goes_on(u64 request);
+
 /*
  * What the tracee @tid does next that its tracer is told of; it stays to be told. With WNOHANG in
  * @flags: what it has done. False: nothing, or its end, or it is not ours.

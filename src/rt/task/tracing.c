@@ -133,11 +133,6 @@ static long set_registers(struct thread *t, u64 request, u32 tid)
 	return memcmp(user, wanted, iov.iov_len) ? -EIO : 0;
 }
 
-static bool goes_on(u64 request)
-{
-	return request == PTRACE_CONT || request == PTRACE_SYSCALL || request == PTRACE_DETACH;
-}
-
 long guest_ptrace(struct thread *t)
 {
 	u64 request = guest_arg(t, 0);
@@ -152,9 +147,8 @@ long guest_ptrace(struct thread *t)
 	debug_before_ptrace(request, tid, at);
 	if (request == PTRACE_ATTACH || request == PTRACE_SEIZE || request == PTRACE_TRACEME)
 		stopped_expect();
-	passed = (goes_on(request) || request == PTRACE_SINGLESTEP) &&
-		 stopped_has_passed(tid, guest_arg(t, 3));
-	if (goes_on(request) && (passed || !guest_arg(t, 3)))
+	passed = tracee_goes_on(request) && stopped_has_passed(tid, guest_arg(t, 3));
+	if (tracee_goes_on(request) && request != PTRACE_SINGLESTEP && (passed || !guest_arg(t, 3)))
 		kicked = debug_kick(tid);
 	if (kicked == DEBUG_RUNS)
 		return 0;

@@ -139,17 +139,11 @@ static bool is_debug(u64 at)
 	return at >= USER_DR(0) && at <= USER_DR(DR_CONTROL);
 }
 
-static bool goes_on(u64 request)
-{
-	return request == PTRACE_CONT || request == PTRACE_SYSCALL ||
-	       request == PTRACE_SINGLESTEP || request == PTRACE_DETACH;
-}
-
 void debug_before_ptrace(u64 request, u32 tid, u64 at)
 {
 	bool user = request == PTRACE_PEEKUSR || request == PTRACE_POKEUSR;
 
-	if ((user && is_debug(at)) || (has_set && goes_on(request)))
+	if ((user && is_debug(at)) || (has_set && tracee_goes_on(request)))
 		tell_met(tid);
 }
 
