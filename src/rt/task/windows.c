@@ -227,7 +227,8 @@ bool windows_early(const struct thread *t)
 
 static void begin_first(struct thread *t, u64 sum)
 {
-	if (!passed_over) {
+	/* A process that shares the memory of another has a place of its own. */
+	if (!passed_over && !is_passed_over(&t->proc->place)) {
 		t->windows.times = times_of(t);
 		enter(t, WINDOWS_COMPLETE, MODEL_WINDOWS_FIRST);
 		return;
