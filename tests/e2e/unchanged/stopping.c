@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define THREADS 3
@@ -83,6 +84,55 @@ static int tracer(void *arg)
 	return 0;
 }
 
+static volatile int leave;
+
+static void *leaver(void *arg)
+{
+	tids[0] = gettid();
+	while (!leave)
+		turns[0] += fresh() == 7 * 64;
+	syscall(__NR_exit, SIGSTOP);
+	return arg;
+}
+
+/* A thread may end when it was let go. Its tracer is told of that, and of nothing else. */
+static int tracer_of_end(void *arg)
+{
+	int status;
+
+	stopped += stop(tids[0]);
+	leave = 1;
+	odd += fresh() != 7 * 64;
+	status = 0;
+	do {
+		ptrace(PTRACE_CONT, tids[0], 0, WIFSTOPPED(status) ? WSTOPSIG(status) : 0);
+		odd += waitpid(tids[0], &status, __WALL) != tids[0];
+	} while (!odd && WIFSTOPPED(status));
+	odd += !WIFEXITED(status) || WEXITSTATUS(status) != SIGSTOP;
+	return 0;
+}
+
+static void ends(void)
+{
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	stopped = odd = 0;
+	for (int n = 0; n < STOPS; n++) {
+		leave = 0;
+		turns[0] = 0;
+		pthread_create(&thread, NULL, leaver, NULL);
+		while (!turns[0])
+			usleep(100);
+		pid = clone(tracer_of_end, stack + sizeof(stack), CLONE_VM | CLONE_FS | CLONE_FILES,
+			    NULL);
+		HOLDS(waitpid(pid, &status, __WALL) == pid && status == 0);
+		pthread_join(thread, NULL);
+	}
+	SAY("ended: stopped %d, odd %d", stopped, odd);
+}
+
 int main(void)
 {
 	pthread_t threads[THREADS];
@@ -103,5 +153,7 @@ int main(void)
 	ended = 1;
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
+	seize = 0;
+	ends();
 	return 0;
 }
