@@ -260,5 +260,28 @@ TEST(not_with_other_counting)
 	image.at = 0;
 	EXPECT(!load(g, 7));
 	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	EXPECT(dbt_image_kind() != kind);
+	image.at = 0;
+	EXPECT(!load(g, 7));
+	/* What is logged of branches is not the code's alone. */
+	dbt_set_mask(g->t, DBT_MASK_ALL | (DBT_MASK_BRANCHES & ~(DBT_MASK_BRANCHES << 1)));
 	EXPECT(!held_image_save(&image, g->t, 7, &r, 1));
+}
+
+/* With deadlines, as who is to be seen by a model later has them (test_deadline.c: all of them). */
+TEST(with_deadlines)
+{
+	struct dbt_image_range r = snippets_range();
+	struct guest *g = begin();
+	struct dbt_stats stats;
+
+	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	run_all(g);
+	save(g);
+	EXPECT(load(g, 7));
+	dbt_exec_adopt(g->t, r.start, r.end - r.start, 0);
+	run_all(g);
+	dbt_stats_read(&stats);
+	EXPECT_EQ(stats.blocks, 0);
+	dbt_exec_remove(g->t, 0, 1ull << 47);
 }
