@@ -187,6 +187,7 @@ static u32 take_plain(struct feed *f, struct feed_thread *t, struct model_core *
 		      const u32 *words, u32 n)
 {
 	struct feed_path *before = NULL; /* its branch is open */
+	bool counts = f->counts, works = f->parts & MODEL_CYCLES;
 	u64 loads = 0, stores = 0;
 	s32 from = t->word, record = next_record(t);
 	u32 i;
@@ -221,8 +222,8 @@ static u32 take_plain(struct feed *f, struct feed_thread *t, struct model_core *
 		loads += p->loads;
 		stores += p->stores;
 		before = p->open ? p : NULL;
-		if (f->counts)
-			work(core, p->insns, f->parts & MODEL_CYCLES ? p->ticks : 0);
+		if (counts)
+			work(core, p->insns, works ? p->ticks : 0);
 	}
 	if (before) {
 		t->open = before->open;
