@@ -164,8 +164,9 @@ struct dbt_deadline {
 struct path_correction {
 	u32 block;
 	u8 from, upto;
-	s8 sign;   /* 0: there was none */
-	s16 slots; /* by which slots_at has moved */
+	s8 sign;     /* 0: there was none */
+	bool traced; /* the trace has it as its last entry, or is to have it again */
+	s16 slots;   /* by which slots_at has moved */
 };
 
 #define DBT_FILTER_SETS 512u /* most */

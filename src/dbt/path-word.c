@@ -305,12 +305,17 @@ void dbt_trace_on(struct dbt_thread *t, bool on)
 	cache_unlock(t);
 }
 
+static bool is_traced(const struct dbt_thread *t)
+{
+	return cache.mask & DBT_MASK_TRACE && t->trace_start && !t->untraced;
+}
+
 /* An entry of @n words. */
 static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 {
 	u32 *to;
 
-	if (!(cache.mask & DBT_MASK_TRACE) || !t->trace_start || t->untraced)
+	if (!is_traced(t))
 		return;
 	if (t->trace_at + PATH_TRACE_ENTRY * 4 > trace_end(t))
 		dbt_trace_flush(t);
@@ -329,6 +334,8 @@ static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 /* The slots of what did not retire go before the entry is made, of what did they come behind it. */
 static void trace_part(struct dbt_thread *t, const struct path_correction *c)
 {
+	if (!c->traced)
+		return;
 	if (c->slots < 0)
 		t->slots_at += (s64)c->slots * 8;
 	trace(t, (c->sign < 0 ? PATH_TRACE_BACK : PATH_TRACE_PART) | (u32)c->from << 8 | c->upto,
@@ -356,6 +363,11 @@ void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
 	t->correction = (struct path_correction){
 		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
 	t->correction.slots = (s16)((s32)slots_of(block, from, upto) * sign);
+	/*
+	 * Where another thread has the mask changed code that traces nothing may still be left: its
+	 * blocks have no numbers then, or the thread has no trace yet.
+	 */
+	t->correction.traced = block && is_traced(t);
 	correct(t, &t->correction, 1);
 	trace_part(t, &t->correction);
 }
@@ -364,7 +376,7 @@ void path_take_back(struct dbt_thread *t)
 {
 	correct(t, &t->correction, -1);
 	/* It is the last entry, and the trace has not been handed over since. */
-	if (t->correction.sign && cache.mask & DBT_MASK_TRACE) {
+	if (t->correction.traced) {
 		t->trace_at -= 2 * sizeof(u32);
 		t->slots_at -= (s64)t->correction.slots * 8;
 	}
@@ -373,8 +385,7 @@ void path_take_back(struct dbt_thread *t)
 void path_correct_again(struct dbt_thread *t)
 {
 	correct(t, &t->correction, 1);
-	if (t->correction.sign)
-		trace_part(t, &t->correction);
+	trace_part(t, &t->correction);
 	t->correction = (struct path_correction){0};
 }
 
