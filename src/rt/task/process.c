@@ -222,7 +222,9 @@ static void fork_populate(const struct perf_fork *pf)
 /* Where the next child of @t is. */
 static struct model_place place_of_child(struct thread *t)
 {
-	return draw_child(&t->proc->place, simulate_wanted & MODEL_PARTS);
+	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
+
+	return draw_child(&t->proc->place, wanted & MODEL_PARTS);
 }
 
 /* What is another one's in a child of a fork. */
@@ -252,6 +254,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	t->sighand->refs = 1;
 	lock_reset(&t->proc->lock);
 	t->proc->refs = 1;
+	t->proc->threads = 0;
 	t->proc->pid = (u32)sys_getpid();
 	if (rq->flags & MAKES_NAMESPACE)
 		images_leave(t);
@@ -286,6 +289,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 
 struct thread *locks_take(struct thread *t)
 {
+	simulate_turns_take(t);
 	mm_lock(t);
 	list_acquire(t->id);
 	lock_acquire(&t->sighand->lock, t->id, thread_gone);
@@ -301,6 +305,7 @@ void locks_give(struct thread *t)
 	lock_release(&t->sighand->lock, t->id);
 	list_release(t->id);
 	mm_unlock(t);
+	simulate_turns_give(t);
 }
 
 static long do_fork(struct thread *t, const struct clone_request *rq)
@@ -419,6 +424,7 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 	if (flags & CLONE_THREAD) {
 		__atomic_fetch_add(&t->proc->refs, 1, __ATOMIC_RELAXED);
 		c->proc = t->proc;
+		c->windows.nth = __atomic_add_fetch(&t->proc->threads, 1, __ATOMIC_RELAXED);
 		return true;
 	}
 	c->proc = region_map(sizeof(*c->proc));
@@ -428,6 +434,7 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 	lock_reset(&c->proc->lock);
 	lock_reset(&c->proc->limits.lock);
 	c->proc->refs = 1;
+	c->proc->threads = 0;
 	c->proc->meter = c->meter;
 	c->proc->execs = 0;
 	c->proc->place = place_of_child(t);

@@ -40,6 +40,7 @@ struct simulation {
 
 u32 simulate_wanted;
 struct lock simulate_half_lock[MODEL_HALVES], simulate_lock;
+static struct lock turns_lock; /* before those, and all others: one takes over what is wanted */
 
 /* Under simulate_lock; it is replaced under all of them. */
 static struct simulation *simulation; /* NULL: there is none */
@@ -464,14 +465,12 @@ static void trace_memory(const struct machine *m, bool each)
  * Takes notice of what is wanted. Parts that nobody wants any more stay, since a model with others
  * would be a cold one. True: code is to be translated anew.
  */
-static bool take_parts(void)
+static bool take_parts(u32 wanted)
 {
-	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
 	u32 parts = wanted & MODEL_PARTS;
 	bool each = wanted & MODEL_EACH || modeled_tally_wanted();
 	bool all = each || wanted & MODEL_WHOLE, windows;
 
-	simulate_wanted = wanted;
 	if (!parts && !simulation)
 		return false;
 	windows = windows_decide(parts, all);
@@ -491,19 +490,26 @@ static bool take_parts(void)
 	return true;
 }
 
-void simulate_start(void)
+static u32 wanted_now(void)
 {
-	if (simulate_is_stale())
-		(void)take_parts();
+	return __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
 }
 
-void simulate_take_over(struct thread *t)
+void simulate_start(void)
+{
+	u32 wanted = wanted_now();
+
+	(void)take_parts(wanted);
+	simulate_wanted = wanted;
+}
+
+static void take_over(struct thread *t, u32 wanted)
 {
 	bool anew;
 
 	beside_stop(t);
 	lock_all(t);
-	anew = simulate_is_stale() && take_parts();
+	anew = take_parts(wanted);
 	unlock_all(t);
 	beside_go(t);
 	if (!anew)
@@ -511,6 +517,34 @@ void simulate_take_over(struct thread *t)
 	if (simulation)
 		paths_need_space(t);
 	sample_new_mask(t);
+}
+
+/*
+ * Until all is done the others find that they have to look, and wait here: a model takes some time
+ * to be made, and what they executed meanwhile would not be seen. SIMULATE_ANEW may come again.
+ */
+void simulate_take_over(struct thread *t)
+{
+	lock_acquire(&turns_lock, t->id, thread_gone);
+	while (simulate_is_stale()) {
+		u32 before = __atomic_load_n(&simulate_wanted, __ATOMIC_ACQUIRE);
+		u32 wanted = wanted_now();
+
+		take_over(t, wanted);
+		__atomic_compare_exchange_n(&simulate_wanted, &before, wanted, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
+	lock_release(&turns_lock, t->id);
+}
+
+void simulate_turns_take(struct thread *t)
+{
+	lock_acquire(&turns_lock, t->id, thread_gone);
+}
+
+void simulate_turns_give(struct thread *t)
+{
+	lock_release(&turns_lock, t->id);
 }
 
 /* The child has the model as all that was handed over has left it. */
@@ -524,7 +558,7 @@ bool simulate_locks_held_by(u32 id)
 	for (u32 h = 0; h < MODEL_HALVES; h++)
 		if (lock_held_by(&simulate_half_lock[h], id))
 			return true;
-	return lock_held_by(&simulate_lock, id);
+	return lock_held_by(&simulate_lock, id) || lock_held_by(&turns_lock, id);
 }
 
 void simulate_locks_give(struct thread *t)
@@ -537,6 +571,7 @@ void simulate_forked(struct thread *t)
 	for (u32 h = 0; h < MODEL_HALVES; h++)
 		lock_reset(&simulate_half_lock[h]);
 	lock_reset(&simulate_lock);
+	lock_reset(&turns_lock);
 	beside_forked();
 	modeled_tally_leave(t);
 	windows_forked(t);

@@ -63,6 +63,9 @@ void simulate_told(struct thread *t);
 /* Around a fork: nobody feeds the model. */
 void simulate_locks_take(struct thread *t);
 void simulate_locks_give(struct thread *t);
+/* Nobody takes over what the session wants meanwhile. Before all other locks. */
+void simulate_turns_take(struct thread *t);
+void simulate_turns_give(struct thread *t);
 bool simulate_locks_held_by(u32 id);
 /* @t is all that a fork has left of its process. */
 void simulate_forked(struct thread *t);

@@ -85,6 +85,7 @@ struct proc {
 	u32 pid;
 	u32 execs;
 	u32 meter;                /* index of the first thread's page */
+	u32 threads;              /* that were made beside the first one; atomic */
 	struct model_place place; /* rt/task/windows-draw.h */
 	bool read_implies_exec;
 	bool confined; /* keeps translations for itself: images_leave() */
@@ -195,6 +196,7 @@ struct thread {
 		u32 weight, weight_of; /* now, and of the window */
 		u32 times;             /* and for how many processes */
 		u32 turn;
+		u32 nth;  /* of its process's threads; 0 is the first one */
 		u8 phase; /* 0: there are no windows */
 		bool apart;
 	} windows;
