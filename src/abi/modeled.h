@@ -39,13 +39,14 @@ enum model_beside {
  * With windows (struct run_config) a thread's first instructions are all simulated. If periods grow
  * each is that part of what has been executed. Before each window so many of its length warm up.
  */
-#define MODEL_WINDOWS_FIRST 2000000u
-#define MODEL_WINDOWS_PART  64u
-#define MODEL_WINDOWS_FEW   8u /* in place of that, of the last of many processes */
-#define MODEL_WINDOW_WARM   3u
-#define MODEL_WINDOW_EARLY  8u
-#define WINDOW_LEAST        1000u
-#define WINDOW_MOST         (1ull << 30) /* also of a period */
+#define MODEL_WINDOWS_FIRST  2000000u
+#define MODEL_WINDOWS_FORKED 100000u /* before it has a model: it may execute a program first */
+#define MODEL_WINDOWS_PART   64u
+#define MODEL_WINDOWS_FEW    8u /* in place of that, of the last of many processes */
+#define MODEL_WINDOW_WARM    3u
+#define MODEL_WINDOW_EARLY   8u
+#define WINDOW_LEAST         1000u
+#define WINDOW_MOST          (1ull << 30) /* also of a period */
 
 /*
  * Which of the processes of a session the model sees from their beginning is decided where each is
@@ -56,7 +57,7 @@ struct model_place {
 	u32 more;     /* for how many it stands beside itself, if it is seen */
 	u32 children; /* so far; atomic */
 	u32 behind;   /* others, as far as its ancestors and sisters tell */
-	u32 unseen;   /* not 0: it is not, nor are its children */
+	u32 unseen;   /* not 0: it is not */
 };
 
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */

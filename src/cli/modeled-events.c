@@ -90,7 +90,8 @@ bool modeled_any(const struct report *r)
 
 /* doc/model.md, "How far off it is" and the table of estimates. */
 static const char how_far_off[] =
-	"; cycles mostly within 10 %, branch misses within 30 %, far off for what is rare";
+	"; cycles mostly within 10 %, branch misses within 30 %, far off for what is rare "
+	"or few of many processes do";
 
 char *modeled_note(const struct report *r, const struct report_style *style, char *buf, size_t size)
 {

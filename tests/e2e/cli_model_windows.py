@@ -8,6 +8,7 @@ import subprocess
 from e2e import ANYPERF, ENV, Skip, main, run, scratch, stat, stat_json
 
 BESIDES = os.environ["E2E_BESIDES"]
+HERD = os.environ["E2E_HERD"]
 EXACT = "instructions:u", "branches:u"
 CACHES = "branch-misses:u", "L1-dcache-loads:u", "L1-dcache-load-misses:u", "dTLB-load-misses:u"
 EVENTS = ",".join((*EXACT, "cycles:u", *CACHES))
@@ -100,6 +101,61 @@ def test_a_long_process_among_many():
                    for w in ("no", "auto"))
     for event in "cycles:u", "branch-misses:u", "L1-dcache-loads:u":
         assert abs(seen[event] - whole[event]) <= whole[event] / 10, (event, whole, seen)
+
+
+def behind_others(*command):
+    """Six children are before @command: it is not seen."""
+    others = "for i in 1 2 3 4 5 6; do /bin/true; done"
+    return "sh", "-c", f"{others}; {' '.join(command)}; :"
+
+
+def test_the_work_of_who_is_not_seen():
+    """He does next to nothing himself, what he starts does little each, and together it is all."""
+    each = f"for i in $(seq 40); do {BESIDES} burn 20000; done"
+    for command in ([HERD, "forks", "40"], [HERD, "threads", "12"], [f"sh -c '{each}'"]):
+        whole, seen = (counted(w, *behind_others(*command)) for w in ("no", "auto"))
+        for event in "cycles:u", "branch-misses:u":
+            assert abs(seen[event] - whole[event]) <= whole[event] / 6, (command, whole, seen)
+
+
+def test_who_counts_for_nobody_else():
+    """It was drawn of two, and there is one only."""
+    program = "sh", "-c", f"for i in 1 2 3 4 5; do /bin/true; done; {BESIDES} burn 50000; :"
+    whole = counted("no", *program)
+    report, = stat_json("--deterministic", "--machine", "zen4", "--model-windows", "auto", "-e",
+                        "instructions:u,cycles:u", "--", *program)
+    assert report["pmu"]["estimated"], report["pmu"]
+    cycles = report["counts"][1]["value"]
+    assert abs(cycles - whole["cycles:u"]) <= whole["cycles:u"] / 4, (report, whole)
+
+
+def said_by(*command):
+    r = run("run", "--machine", "zen4", "--", *command)
+    assert not r.status, r
+    return [[int(n) for n in line.split()] for line in r.out.splitlines()]
+
+
+def test_each_child_is_counted():
+    """By a supervisor, with events that stay: whatever its place, and for itself alone."""
+    said = said_by(HERD, "supervises", "20")
+    assert len(said) == 20, said
+    assert all(26000 < misses < 36000 for _, misses in said), said
+
+
+def test_threads_that_begin_to_count_at_once():
+    """The model is made for the first of them. What the others do meanwhile is seen."""
+    for _ in range(6):
+        said = said_by(HERD, "measures", "4")
+        assert len(said) == 4, said
+        assert all(140000 < misses < 160000 for _, misses in said), said
+
+
+def test_threads_that_turn_the_model_on():
+    """All of them get there at once, and one changes the code of the others."""
+    many = f"for i in $(seq 150); do {HERD} threads 4 || exit 1; done"
+    r = stat("--machine", "zen4", "--model-windows", "auto", "-e", "instructions:u,cycles:u",
+             "--", "sh", "-c", many)
+    assert not r.status and "a bug" not in r.err, r
 
 
 def test_predictors_see_more():

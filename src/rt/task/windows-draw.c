@@ -15,10 +15,16 @@ u64 draw_number(u64 number, u64 room)
 	return room ? (u64)((unsigned __int128)mix(number) * room >> 64) : 0;
 }
 
+/* Who is not seen himself has so many children that are not either. */
+#define UNSEEN_FIRST 3u
+
+/* If that grew on, a script that does the same for hours would be known no better for it. */
+#define SOME_MOST 12u
+
 /* Of how many children, from @first on, one is seen. */
 static u64 some(u64 first)
 {
-	return max_u64(first / 3, 1);
+	return min_u64(max_u64(first / 3, 1), SOME_MOST);
 }
 
 struct model_place draw_child(struct model_place *place, bool wanted)
@@ -30,11 +36,13 @@ struct model_place draw_child(struct model_place *place, bool wanted)
 		return child;
 	number = __atomic_add_fetch(&place->children, 1, __ATOMIC_RELAXED);
 	while (first + some(first) <= number)
-		first += some(first);
+		first += some(first) < SOME_MOST ? some(first)
+						 : (number - first) / SOME_MOST * SOME_MOST;
 	child.key = mix(place->key + number);
-	child.more = (u32)min_u64(draw_times(place) * some(first), TIMES_MOST) - 1;
 	child.behind = (u32)min_u64((1ull + place->behind) * number, TIMES_MOST) - 1;
-	child.unseen = place->unseen ||
-		       number != first + draw_number(place->key ^ first, some(first));
+	child.unseen = number != first + draw_number(place->key ^ first, some(first)) ||
+		       (place->unseen && number <= UNSEEN_FIRST);
+	if (!child.unseen)
+		child.more = (u32)min_u64(draw_times(place) * some(first), TIMES_MOST) - 1;
 	return child;
 }

@@ -52,11 +52,10 @@ void windows_start(const struct model_place *place)
 
 void windows_forked(struct thread *t)
 {
-	/* What executes another program soon is not worth a model of its own. */
-	if (!off)
-		passed_over = is_passed_over(&t->proc->place);
+	passed_over = is_passed_over(&t->proc->place);
 	t->windows.turn = 0;
 	t->windows.begun = 0;
+	t->windows.nth = 0;
 }
 
 bool windows_put_off(void)
@@ -101,6 +100,11 @@ u64 windows_mask(void)
 	return traces_mask() ? mask | DBT_MASK_WINDOWS : mask;
 }
 
+static void say_estimated(void)
+{
+	__atomic_store_n(segment_model_estimated(counter_segment()), 1, __ATOMIC_RELAXED);
+}
+
 static void enter(struct thread *t, enum windows_phase phase, u64 length)
 {
 	t->windows.phase = (u8)phase;
@@ -108,7 +112,7 @@ static void enter(struct thread *t, enum windows_phase phase, u64 length)
 	if (phase != WINDOWS_GAP)
 		return;
 	t->windows.apart = true;
-	__atomic_store_n(segment_model_estimated(counter_segment()), 1, __ATOMIC_RELAXED);
+	say_estimated();
 }
 
 /* For how many processes of its session @t stands. */
@@ -228,17 +232,43 @@ bool windows_early(const struct thread *t)
 static void begin_first(struct thread *t, u64 sum)
 {
 	/* A process that shares the memory of another has a place of its own. */
-	if (!passed_over && !is_passed_over(&t->proc->place)) {
+	bool seen = !is_passed_over(&t->proc->place);
+
+	if (seen && !passed_over && !off) {
 		t->windows.times = times_of(t);
+		if (t->windows.times > 1)
+			say_estimated();
 		enter(t, WINDOWS_COMPLETE, MODEL_WINDOWS_FIRST);
 		return;
 	}
+	/* A process of many threads may do all that it does in short ones. */
 	if (!t->windows.begun)
-		t->windows.begun = sum + MODEL_WINDOWS_FIRST;
+		t->windows.begun = sum + (seen && off ? MODEL_WINDOWS_FORKED
+						      : MODEL_WINDOWS_FIRST / (1 + t->windows.nth));
 	if ((s64)(sum - t->windows.begun) < 0)
 		enter(t, WINDOWS_GAP, t->windows.begun - sum);
 	else
 		next_period(t);
+}
+
+/* From here on there is a model, as soon as the thread is out of the translator. */
+static void turn_on(struct thread *t)
+{
+	off = false;
+	simulate_wanted = SIMULATE_ANEW;
+	dbt_interrupt(&t->dbt);
+}
+
+/* It is to be seen as one that is alone, and counts for no others. */
+static void be_one(struct thread *t)
+{
+	struct model_place *place = &t->proc->place;
+
+	place->unseen = place->more = place->behind = 0;
+	passed_over = false;
+	if (off)
+		turn_on(t);
+	windows_anew();
 }
 
 void windows_begin(struct thread *t)
@@ -246,6 +276,8 @@ void windows_begin(struct thread *t)
 	u64 sum = meter_sum(dbt_meter(&t->dbt), METER_INSTRUCTIONS);
 
 	traces_flush(t);
+	if (windows_are_of_one(t))
+		be_one(t);
 	t->windows.turn = __atomic_load_n(&windows_turn, __ATOMIC_ACQUIRE);
 	t->windows.rest = 0;
 	t->windows.number = 0;
@@ -276,9 +308,6 @@ void windows_reached(struct thread *t)
 		pass(t, sum);
 		return;
 	}
-	/* From here on there is a model, as soon as the thread is out of the translator. */
-	off = false;
-	simulate_wanted = SIMULATE_ANEW;
 	t->windows.phase = WINDOWS_NONE;
-	dbt_interrupt(&t->dbt);
+	turn_on(t);
 }

@@ -42,9 +42,22 @@ void windows_anew(void);
 /* What of the translator's mask is for windows. It stays once they were there. */
 u64 windows_mask(void);
 
+/*
+ * The process is one of many, and somebody has opened an event of the model for it: he counts it
+ * alone.
+ */
+static inline bool windows_are_of_one(const struct thread *t)
+{
+	const struct model_place *place = &t->proc->place;
+
+	return unlikely(place->unseen || place->more) &&
+	       __atomic_load_n(&dbt_meter((struct dbt_thread *)&t->dbt)->chosen, __ATOMIC_RELAXED);
+}
+
 static inline bool windows_is_stale(const struct thread *t)
 {
-	return unlikely(__atomic_load_n(&windows_turn, __ATOMIC_ACQUIRE) != t->windows.turn);
+	return unlikely(__atomic_load_n(&windows_turn, __ATOMIC_ACQUIRE) != t->windows.turn) ||
+	       windows_are_of_one(t);
 }
 
 /* @t is out of the translator: its windows begin, or there are none any more. */

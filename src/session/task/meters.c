@@ -210,14 +210,17 @@ static u32 wanted_now(const struct meters *meters)
 	return all;
 }
 
-/* A process that events are opened for may be all that they are to see. */
+/* A process that events are opened for may be all that they are to see: it is to look. */
 static void choose(struct task *task)
 {
 	struct guest_thread *th = task_host(task);
 	struct meter *m = th ? guest_thread_meter(th) : NULL;
 
-	if (m)
-		__atomic_store_n(&m->chosen, 1, __ATOMIC_RELAXED);
+	if (!m || __atomic_exchange_n(&m->chosen, 1, __ATOMIC_SEQ_CST))
+		return;
+	if (!th->tid)
+		guest_thread_learn_tid(th);
+	trace_poke(th);
 }
 
 void meters_want(void *ctx, struct task *task, u32 parts, bool open)
