@@ -25,8 +25,13 @@
 
 #define MODEL_WANTS 127u /* all of these bits */
 
-/* Offset of another: not 0 when a runtime has left out what it was to estimate. */
-#define MODEL_ESTIMATED_IN (MODEL_PARTS_IN + 4)
+/* Offset of another, atomic: what runtimes have not done, enum model_lack. */
+#define MODEL_LACKS_IN (MODEL_PARTS_IN + 4)
+
+enum model_lack {
+	MODEL_ESTIMATED = 1, /* what was left out is estimated */
+	MODEL_NO_MEMORY = 2, /* there was none for the model of a process, which counts nothing */
+};
 
 /* Whether a second core simulates while the program runs on: in struct run_config. */
 enum model_beside {
@@ -65,17 +70,16 @@ struct model_place {
 
 _Static_assert(MODEL_PARTS_IN >= METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal),
 	       "behind the refusals");
-_Static_assert(MODEL_ESTIMATED_IN + sizeof(u32) <= METER_SIZE,
-	       "the header has the place of a meter");
+_Static_assert(MODEL_LACKS_IN + sizeof(u32) <= METER_SIZE, "the header has the place of a meter");
 
 static inline u32 *segment_model_parts(struct counter_segment *segment)
 {
 	return (u32 *)((u8 *)segment + MODEL_PARTS_IN);
 }
 
-static inline u32 *segment_model_estimated(struct counter_segment *segment)
+static inline u32 *segment_model_lacks(struct counter_segment *segment)
 {
-	return (u32 *)((u8 *)segment + MODEL_ESTIMATED_IN);
+	return (u32 *)((u8 *)segment + MODEL_LACKS_IN);
 }
 
 #endif

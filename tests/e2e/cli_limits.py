@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Limits (ulimit) with which a run is started: they are the programs' that it runs, as natively,
 and no session's."""
+import json
 import os
 import re
 import resource
@@ -79,6 +80,33 @@ def test_no_data_means_the_hard_limit():
     for way in WAYS:
         r = limited(resource.RLIMIT_DATA, 0, None, ANYPERF, *way, "--", *program)
         assert ran(r) == ran(native), (way, r, native)
+
+
+def test_no_memory_for_a_model():
+    """The program runs and is counted, and it is said that nothing is modeled."""
+    command = [ANYPERF, "stat", "--pmu=virtual", "-j", "-e", "instructions:u,cycles:u", "--",
+               *shell("ls / >/dev/null; exit 3")]
+    seen = set()
+    kinds = [resource.RLIMIT_DATA]
+    # A sanitizer takes terabytes.
+    if not limited(resource.RLIMIT_AS, 200 << 20, 200 << 20, ANYPERF, "version").returncode:
+        kinds.append(resource.RLIMIT_AS)
+    for kind in kinds:
+        # Somewhere between these limits it has just what it needs.
+        for mb in range(200, 1200, 100):
+            r = limited(kind, mb << 20, mb << 20, *command)
+            assert r.returncode == 3, (kind, mb, r)
+            report = json.loads(r.stderr)
+            instructions, cycles = (c["value"] for c in report["counts"])
+            lacks = report["pmu"].get("unmodeled", False)
+            assert instructions > 100000, (kind, mb, r)
+            assert lacks or cycles > instructions / 10, (kind, mb, r)
+            seen.add((kind, lacks))
+    assert len(seen) == 2 * len(kinds), seen
+    command.remove("-j")
+    r = limited(resource.RLIMIT_DATA, 200 << 20, 200 << 20, *command)
+    said = " ".join(r.stderr.split())
+    assert "no memory for the model of the machine: raise the limit" in said, r
 
 
 def soft_and_hard(pid, name):

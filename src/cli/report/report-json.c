@@ -189,6 +189,8 @@ void report_print_json(const struct report *r, const struct report_style *style)
 			json_str(&j, "windows", style->windows);
 		if (style->windows)
 			json_bool(&j, "estimated", style->estimated);
+		if (style->unmodeled)
+			json_bool(&j, "unmodeled", true);
 		json_end(&j);
 	}
 	json_str(&j, "times", r->translated ? "translated" : "native");

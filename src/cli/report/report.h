@@ -185,6 +185,7 @@ struct report_style {
 	const char *machine; /* whose model has counted some events; NULL: none */
 	const char *windows; /* in which it sees the command; NULL: it sees all, or no machine */
 	bool estimated;      /* and has left out something between them */
+	bool unmodeled;      /* there was no memory for a model of some process */
 	const char *hint;    /* a sentence below everything; NULL: none */
 };
 

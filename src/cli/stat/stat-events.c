@@ -107,6 +107,10 @@ const char *stat_hint(const struct stat_job *st)
 		return "A model counts cycles, branch-misses and caches if -e or -d asks for them, "
 		       "which takes 10 to 120 times as long, and with --model-windows=auto, which "
 		       "estimates them, 2 to 10 times.";
+	if (st->style.unmodeled)
+		return "Of some process modeled events count nothing, since there was no memory for the "
+		       "model of the machine: raise the limit of addresses (ulimit -v) or of data "
+		       "(ulimit -d), or use --machine=none.";
 	if (!st->style.estimated || o->model_windows)
 		return NULL;
 	if (ap__machine_is_guest())

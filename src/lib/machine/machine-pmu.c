@@ -150,19 +150,17 @@ bool ap__pmu_windows(struct ap_machine *m, char *text, size_t size)
 	return text[0];
 }
 
-bool ap__pmu_estimated(struct ap_machine *m)
+u32 ap__pmu_model_lacks(struct ap_machine *m)
 {
 	const struct guest_segment *segment;
-	u32 left_out;
 
 	/* Of what is around us nobody tells. */
 	if (m->ops != &ap__backend_virtual)
-		return true;
+		return MODEL_ESTIMATED;
 	segment = ap__virtual_segment(m->virtual_pmu);
 	if (!segment)
-		return false;
-	left_out = __atomic_load_n(segment_model_estimated(segment->head), __ATOMIC_RELAXED);
-	return left_out != 0;
+		return 0;
+	return __atomic_load_n(segment_model_lacks(segment->head), __ATOMIC_RELAXED);
 }
 
 enum ap_machine_pmu ap_machine_pmu(const struct ap_machine *m)

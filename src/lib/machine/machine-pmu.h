@@ -53,8 +53,8 @@ int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err);
 bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size);
 /* Likewise whether it sees windows only, and which: MODEL_WINDOWS_TEXT bytes are enough. */
 bool ap__pmu_windows(struct ap_machine *m, char *text, size_t size);
-/* Whether by now it has left out something between them, so that counts are estimates. */
-bool ap__pmu_estimated(struct ap_machine *m);
+/* What it lacks by now, of enum model_lack: MODEL_ESTIMATED if counts are estimates. */
+u32 ap__pmu_model_lacks(struct ap_machine *m);
 
 /*
  * Before either: programs under the virtual PMU count each path of theirs (path-profile.h), and

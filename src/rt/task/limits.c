@@ -48,6 +48,13 @@ static void lift(u32 kind, struct rlimit64 *now)
 	*now = most;
 }
 
+static bool tight;
+
+bool limits_are_tight(void)
+{
+	return tight;
+}
+
 void limits_lift(struct rlimit64 found[LIMITS])
 {
 	for (u32 i = 0; i < LIMITS; i++) {
@@ -56,6 +63,8 @@ void limits_lift(struct rlimit64 found[LIMITS])
 		kernel_limit(i, NULL, &now);
 		found[i] = now;
 		lift(i, &now);
+		if (i == LIMIT_AS || i == LIMIT_DATA)
+			tight |= now.rlim_max != RLIM64_INFINITY;
 	}
 }
 

@@ -70,6 +70,9 @@ bool limits_forbid_heap(const struct thread *t);
 /* Whether the guest has capability @cap in the machine's own user namespace, as limits ask. */
 bool limits_capable(u32 cap);
 
+/* Whether memory may be short that the program itself could do without. */
+bool limits_are_tight(void);
+
 /* How many bytes are ours. */
 u64 limits_own(enum limit_kind kind);
 

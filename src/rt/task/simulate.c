@@ -11,6 +11,7 @@
 #include "rt/sample/sample.h"
 #include "rt/task/alloc-sites.h"
 #include "rt/task/beside.h"
+#include "rt/task/limits.h"
 #include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/path-stream.h"
@@ -431,8 +432,15 @@ static bool make(u32 parts, bool each, bool windows)
 	for (u32 h = 0; h < halves; h++)
 		size += model_size(&machine, MODEL_CORES, half[h].parts);
 	new = region_map(size);
-	if (!new)
+	if (new &&limits_are_tight() && !traces_have_room()) {
+		region_unmap(new, size);
+		new = NULL;
+	}
+	if (!new) {
+		__atomic_or_fetch(segment_model_lacks(counter_segment()), MODEL_NO_MEMORY,
+				  __ATOMIC_RELAXED);
 		return false;
+	}
 	new->size = size;
 	new->parts = parts;
 	new->windows = windows;

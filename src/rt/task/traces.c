@@ -1,5 +1,6 @@
 #include "rt/task/traces.h"
 
+#include "abi/path-profile.h"
 #include "rt/mm/region.h"
 #include "rt/task/limits.h"
 #include "sys/fmt.h"
@@ -45,6 +46,19 @@ u64 traces_mask(void)
 		return 0;
 	return DBT_MASK_TRACE | (memory ? DBT_MASK_MEMORY : 0) |
 	       (memory && filter ? DBT_MASK_FILTER : 0);
+}
+
+/* The translator's, before it has begun, and for the program. */
+#define ROOM_FOR_OTHERS (192ull << 20)
+
+bool traces_have_room(void)
+{
+	u64 size = sizeof(struct path_space) + MAPPED_SIZE + PATH_SLOTS_SIZE + ROOM_FOR_OTHERS;
+	void *at = region_map(size);
+
+	if (at)
+		region_unmap(at, size);
+	return at;
 }
 
 u64 traces_map(struct dbt_thread *dbt)

@@ -35,6 +35,11 @@ bool traces_filtered(void);
 
 /* What of the translator's mask is for traces. */
 u64 traces_mask(void);
+/*
+ * Whether there is memory for what a thread traces with its accesses, and for what describes paths.
+ * Who begins to trace cannot do without.
+ */
+bool traces_have_room(void);
 
 /* Of struct dbt_ops. */
 u64 traces_map(struct dbt_thread *t);

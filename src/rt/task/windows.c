@@ -102,7 +102,10 @@ u64 windows_mask(void)
 
 static void say_estimated(void)
 {
-	__atomic_store_n(segment_model_estimated(counter_segment()), 1, __ATOMIC_RELAXED);
+	u32 *lacks = segment_model_lacks(counter_segment());
+
+	if (!(__atomic_load_n(lacks, __ATOMIC_RELAXED) & MODEL_ESTIMATED))
+		__atomic_or_fetch(lacks, MODEL_ESTIMATED, __ATOMIC_RELAXED);
 }
 
 static void enter(struct thread *t, enum windows_phase phase, u64 length)

@@ -255,5 +255,6 @@ bool meters_estimated(void *ctx)
 {
 	struct session *s = ctx;
 
-	return __atomic_load_n(segment_model_estimated(s->meters.segment), __ATOMIC_RELAXED);
+	return __atomic_load_n(segment_model_lacks(s->meters.segment), __ATOMIC_RELAXED) &
+	       MODEL_ESTIMATED;
 }
