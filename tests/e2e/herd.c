@@ -1,6 +1,8 @@
 /*
  * Much that is short: herd WHAT N...
- *   forks      so many children, one after the other, that mispredict
+ *   forks      so many children, one after the other, that mispredict; with a third word twenty
+ *              times as much
+ *   execs      so many children that execute /bin/true, likewise
  *   threads    so many threads that begin at once, and do
  *   supervises so many children, each counted from outside while it does; says what each was
  *   measures   so many threads that each count themselves from the same moment on, likewise
@@ -8,6 +10,7 @@
  */
 #include <linux/perf_event.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,14 +73,28 @@ static void say(const int *fd)
 	fflush(stdout);
 }
 
-static void forks(unsigned int n)
+static void forks(unsigned int n, unsigned int rounds)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		if (!fork()) {
-			mispredict(ROUNDS);
+			mispredict(rounds);
 			_exit(0);
 		}
 		wait(NULL);
+	}
+}
+
+static void execs(unsigned int n)
+{
+	char name[] = "/bin/true";
+	char *const argv[] = {name, NULL};
+
+	for (unsigned int i = 0; i < n; i++) {
+		pid_t pid;
+
+		if (posix_spawn(&pid, name, NULL, NULL, argv, NULL))
+			_exit(9);
+		waitpid(pid, NULL, 0);
 	}
 }
 
@@ -136,12 +153,14 @@ static void thread_all(unsigned int n, void *counts)
 
 int main(int argc, char **argv)
 {
-	unsigned int n = argc == 3 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
+	unsigned int n = argc >= 3 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
 
 	if (!n)
 		return 2;
 	if (!strcmp(argv[1], "forks"))
-		forks(n);
+		forks(n, argc == 3 ? ROUNDS : 20 * ROUNDS);
+	else if (!strcmp(argv[1], "execs"))
+		execs(n);
 	else if (!strcmp(argv[1], "threads"))
 		thread_all(n, NULL);
 	else if (!strcmp(argv[1], "supervises"))
