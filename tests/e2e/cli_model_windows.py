@@ -119,15 +119,6 @@ def test_the_work_of_who_is_not_seen():
             assert abs(seen[event] - whole[event]) <= whole[event] / 6, (command, whole, seen)
 
 
-def test_forks_that_are_not_seen():
-    """They have windows later than others."""
-    command = HERD, "forks", "12", "long"
-    whole, seen, again = (counted(w, *command) for w in ("no", "auto", "auto"))
-    assert seen == again, (seen, again)
-    for event in "cycles:u", "branch-misses:u":
-        assert abs(seen[event] - whole[event]) <= whole[event] / 20, (whole, seen)
-
-
 def test_who_counts_for_nobody_else():
     """It was drawn of two, and there is one only."""
     program = "sh", "-c", f"for i in 1 2 3 4 5; do /bin/true; done; {BESIDES} burn 50000; :"

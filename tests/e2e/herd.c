@@ -1,7 +1,6 @@
 /*
  * Much that is short: herd WHAT N...
- *   forks      so many children, one after the other, that mispredict; with a third word twenty
- *              times as much
+ *   forks      so many children, one after the other, that mispredict
  *   execs      so many children that execute /bin/true, likewise
  *   threads    so many threads that begin at once, and do
  *   supervises so many children, each counted from outside while it does; says what each was
@@ -73,11 +72,11 @@ static void say(const int *fd)
 	fflush(stdout);
 }
 
-static void forks(unsigned int n, unsigned int rounds)
+static void forks(unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		if (!fork()) {
-			mispredict(rounds);
+			mispredict(ROUNDS);
 			_exit(0);
 		}
 		wait(NULL);
@@ -153,12 +152,12 @@ static void thread_all(unsigned int n, void *counts)
 
 int main(int argc, char **argv)
 {
-	unsigned int n = argc >= 3 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
+	unsigned int n = argc == 3 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
 
 	if (!n)
 		return 2;
 	if (!strcmp(argv[1], "forks"))
-		forks(n, argc == 3 ? ROUNDS : 20 * ROUNDS);
+		forks(n);
 	else if (!strcmp(argv[1], "execs"))
 		execs(n);
 	else if (!strcmp(argv[1], "threads"))
