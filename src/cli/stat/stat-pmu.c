@@ -50,7 +50,6 @@ const char *stat_windows(struct stat_job *st, const struct report *r)
 {
 	bool there = st->style.machine &&
 		     ap__pmu_windows(st->machine, st->windows_text, sizeof(st->windows_text));
-
 	u32 lacks = st->style.machine ? ap__pmu_model_lacks(st->machine) : 0;
 
 	/* Of the first interval's heading the others make use, which are about longer runs. */

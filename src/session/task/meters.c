@@ -210,17 +210,22 @@ static u32 wanted_now(const struct meters *meters)
 	return all;
 }
 
-/* A process that events are opened for may be all that they are to see: it is to look. */
+/* @th is to look. */
+static void wake(struct guest_thread *th)
+{
+	if (!th->tid)
+		guest_thread_learn_tid(th);
+	trace_poke(th);
+}
+
+/* A process that events are opened for may be all that they are to see. */
 static void choose(struct task *task)
 {
 	struct guest_thread *th = task_host(task);
 	struct meter *m = th ? guest_thread_meter(th) : NULL;
 
-	if (!m || __atomic_exchange_n(&m->chosen, 1, __ATOMIC_SEQ_CST))
-		return;
-	if (!th->tid)
-		guest_thread_learn_tid(th);
-	trace_poke(th);
+	if (m && !__atomic_exchange_n(&m->chosen, 1, __ATOMIC_SEQ_CST))
+		wake(th);
 }
 
 void meters_want(void *ctx, struct task *task, u32 parts, bool open)
@@ -244,11 +249,8 @@ void meters_want(void *ctx, struct task *task, u32 parts, bool open)
 	    (!(now & ~before) && now & MODEL_PARTS && !(before & ~now & MODEL_WHOLE)))
 		return;
 	list_for_each_entry (p, &s->guests.processes, link)
-		list_for_each_entry (th, &p->threads, link) {
-			if (!th->tid)
-				guest_thread_learn_tid(th);
-			trace_poke(th);
-		}
+		list_for_each_entry (th, &p->threads, link)
+			wake(th);
 }
 
 bool meters_estimated(void *ctx)
