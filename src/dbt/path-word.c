@@ -364,8 +364,8 @@ void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
 		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
 	t->correction.slots = (s16)((s32)slots_of(block, from, upto) * sign);
 	/*
-	 * Where another thread has the mask changed code that traces nothing may still be left: its
-	 * blocks have no numbers then, or the thread has no trace yet.
+	 * If another thread has changed the mask meanwhile, the code that is left traces nothing:
+	 * its blocks have no numbers then, or the thread has no trace yet.
 	 */
 	t->correction.traced = block && is_traced(t);
 	correct(t, &t->correction, 1);

@@ -48,7 +48,7 @@ static void lift(u32 kind, struct rlimit64 *now)
 	*now = most;
 }
 
-static bool tight;
+static bool tight; /* memory, as far as it can be lifted */
 
 bool limits_are_tight(void)
 {

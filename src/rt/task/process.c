@@ -222,9 +222,7 @@ static void fork_populate(const struct perf_fork *pf)
 /* Where the next child of @t is. */
 static struct model_place place_of_child(struct thread *t)
 {
-	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
-
-	return draw_child(&t->proc->place, wanted & MODEL_PARTS);
+	return draw_child(&t->proc->place, simulate_asked() & MODEL_PARTS);
 }
 
 /* What is another one's in a child of a fork. */
@@ -289,7 +287,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 
 struct thread *locks_take(struct thread *t)
 {
-	simulate_turns_take(t);
+	simulate_take_over_lock(t);
 	mm_lock(t);
 	list_acquire(t->id);
 	lock_acquire(&t->sighand->lock, t->id, thread_gone);
@@ -305,7 +303,7 @@ void locks_give(struct thread *t)
 	lock_release(&t->sighand->lock, t->id);
 	list_release(t->id);
 	mm_unlock(t);
-	simulate_turns_give(t);
+	simulate_take_over_unlock(t);
 }
 
 static long do_fork(struct thread *t, const struct clone_request *rq)

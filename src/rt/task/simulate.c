@@ -41,7 +41,7 @@ struct simulation {
 
 u32 simulate_wanted;
 struct lock simulate_half_lock[MODEL_HALVES], simulate_lock;
-static struct lock turns_lock; /* before those, and all others: one takes over what is wanted */
+static struct lock take_over_lock; /* before those and all others */
 
 /* Under simulate_lock; it is replaced under all of them. */
 static struct simulation *simulation; /* NULL: there is none */
@@ -432,7 +432,7 @@ static bool make(u32 parts, bool each, bool windows)
 	for (u32 h = 0; h < halves; h++)
 		size += model_size(&machine, MODEL_CORES, half[h].parts);
 	new = region_map(size);
-	if (new &&limits_are_tight() && !traces_have_room()) {
+	if (limits_are_tight() && !traces_have_room() && new) {
 		region_unmap(new, size);
 		new = NULL;
 	}
@@ -498,14 +498,9 @@ static bool take_parts(u32 wanted)
 	return true;
 }
 
-static u32 wanted_now(void)
-{
-	return __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
-}
-
 void simulate_start(void)
 {
-	u32 wanted = wanted_now();
+	u32 wanted = simulate_asked();
 
 	(void)take_parts(wanted);
 	simulate_wanted = wanted;
@@ -527,32 +522,32 @@ static void take_over(struct thread *t, u32 wanted)
 	sample_new_mask(t);
 }
 
+void simulate_take_over_lock(struct thread *t)
+{
+	lock_acquire(&take_over_lock, t->id, thread_gone);
+}
+
+void simulate_take_over_unlock(struct thread *t)
+{
+	lock_release(&take_over_lock, t->id);
+}
+
 /*
  * Until all is done the others find that they have to look, and wait here: a model takes some time
  * to be made, and what they executed meanwhile would not be seen. SIMULATE_ANEW may come again.
  */
 void simulate_take_over(struct thread *t)
 {
-	lock_acquire(&turns_lock, t->id, thread_gone);
+	simulate_take_over_lock(t);
 	while (simulate_is_stale()) {
 		u32 before = __atomic_load_n(&simulate_wanted, __ATOMIC_ACQUIRE);
-		u32 wanted = wanted_now();
+		u32 wanted = simulate_asked();
 
 		take_over(t, wanted);
 		__atomic_compare_exchange_n(&simulate_wanted, &before, wanted, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	}
-	lock_release(&turns_lock, t->id);
-}
-
-void simulate_turns_take(struct thread *t)
-{
-	lock_acquire(&turns_lock, t->id, thread_gone);
-}
-
-void simulate_turns_give(struct thread *t)
-{
-	lock_release(&turns_lock, t->id);
+	simulate_take_over_unlock(t);
 }
 
 /* The child has the model as all that was handed over has left it. */
@@ -566,7 +561,7 @@ bool simulate_locks_held_by(u32 id)
 	for (u32 h = 0; h < MODEL_HALVES; h++)
 		if (lock_held_by(&simulate_half_lock[h], id))
 			return true;
-	return lock_held_by(&simulate_lock, id) || lock_held_by(&turns_lock, id);
+	return lock_held_by(&simulate_lock, id) || lock_held_by(&take_over_lock, id);
 }
 
 void simulate_locks_give(struct thread *t)
@@ -579,7 +574,7 @@ void simulate_forked(struct thread *t)
 	for (u32 h = 0; h < MODEL_HALVES; h++)
 		lock_reset(&simulate_half_lock[h]);
 	lock_reset(&simulate_lock);
-	lock_reset(&turns_lock);
+	lock_reset(&take_over_lock);
 	beside_forked();
 	modeled_tally_leave(t);
 	windows_forked(t);

@@ -22,11 +22,16 @@
 extern u32 simulate_wanted;
 #define SIMULATE_ANEW (~0u)
 
-/* Whether it wants something else by now. */
+/* What it wants now, as segment_model_parts() says it. */
+static inline u32 simulate_asked(void)
+{
+	return __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
+}
+
+/* Whether that is something else. */
 static inline bool simulate_is_stale(void)
 {
-	return unlikely(__atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE) !=
-			simulate_wanted);
+	return unlikely(simulate_asked() != __atomic_load_n(&simulate_wanted, __ATOMIC_ACQUIRE));
 }
 
 /* At the start of a program, before the translator's. */
@@ -64,8 +69,8 @@ void simulate_told(struct thread *t);
 void simulate_locks_take(struct thread *t);
 void simulate_locks_give(struct thread *t);
 /* Nobody takes over what the session wants meanwhile. Before all other locks. */
-void simulate_turns_take(struct thread *t);
-void simulate_turns_give(struct thread *t);
+void simulate_take_over_lock(struct thread *t);
+void simulate_take_over_unlock(struct thread *t);
 bool simulate_locks_held_by(u32 id);
 /* @t is all that a fork has left of its process. */
 void simulate_forked(struct thread *t);

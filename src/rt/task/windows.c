@@ -258,7 +258,7 @@ static void begin_first(struct thread *t, u64 sum)
 static void turn_on(struct thread *t)
 {
 	off = false;
-	simulate_wanted = SIMULATE_ANEW;
+	__atomic_store_n(&simulate_wanted, SIMULATE_ANEW, __ATOMIC_RELEASE);
 	dbt_interrupt(&t->dbt);
 }
 
