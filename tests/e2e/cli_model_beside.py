@@ -136,6 +136,23 @@ def test_there_is_a_thread():
     end(p, pid)
 
 
+def test_other_guests_do_not_see_it():
+    # `perf stat -p` opens events for each thread that it finds.
+    p = subprocess.Popen([ANYPERF, "stat", "--machine=zen4", "--model-windows=no",
+                          "--model-beside=yes", "-e", "cycles:u", "-o", "/dev/null", "--", "sh",
+                          "-c", f"{BESIDES} burn 4000000000 & echo $!; read go;"
+                          "ls /proc/$!/task; ls -d /proc/$!/task/*; kill -9 $!"],
+                         env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pid = int(p.stdout.readline())
+    for _ in range(3000):
+        time.sleep(0.01)
+        if tasks(pid) == 2:
+            break
+    assert tasks(pid) == 2
+    found, _ = p.communicate("go\n", timeout=120)
+    assert found.split() == [str(pid), f"/proc/{pid}/task/{pid}"], (pid, found)
+
+
 def test_one_cpu():
     cpu = min(os.sched_getaffinity(0))
     one = ["taskset", "-c", str(cpu)]

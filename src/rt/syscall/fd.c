@@ -6,11 +6,9 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
-#include <asm/statfs.h>
 #include <linux/close_range.h>
 #include <linux/fcntl.h>
 #include <linux/fs.h>
-#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <linux/mman.h>
 #include <linux/resource.h>
@@ -437,68 +435,4 @@ long guest_dup2(struct thread *t)
 		vacate(to);
 	}
 	return call_kernel(t);
-}
-
-/* Whether @fd is a directory of descriptors: /proc/PID/fd or fdinfo, also a thread's. */
-static bool lists_descriptors(int fd)
-{
-	char path[128];
-	struct statfs fs;
-	long n;
-
-	if (raw_call2(__NR_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC)
-		return false;
-	n = fd_path(fd, path, sizeof(path));
-	if (n < 8)
-		return false;
-	return (str_starts(path + n - 3, "/fd") || str_starts(path + n - 7, "/fdinfo"));
-}
-
-/* Drops our descriptors from what the kernel has listed; returns how many bytes remain. */
-static long filter(struct thread *t, u64 buf, long len)
-{
-	long in = 0, out = 0;
-
-	while (in < len) {
-		struct linux_dirent64 head;
-		char name[16] = "";
-		u64 fd;
-		long size;
-
-		if (guest_read(&head, buf + (u64)in, sizeof(head)))
-			return len;
-		size = head.d_reclen;
-		if (size < (long)sizeof(head) || in + size > len)
-			return len;
-		if (guest_read(name, buf + (u64)in + offsetof(struct linux_dirent64, d_name),
-			       min_u64(sizeof(name) - 1,
-				       (u64)size - offsetof(struct linux_dirent64, d_name))))
-			return len;
-		if (!(str_u64(name, 10, &fd) && fd_is_own((s64)fd))) {
-			if (in != out) {
-				u8 entry[320];
-
-				if (size > (long)sizeof(entry) ||
-				    guest_read(entry, buf + (u64)in, (size_t)size) ||
-				    guest_write(t, buf + (u64)out, entry, (size_t)size))
-					return len;
-			}
-			out += size;
-		}
-		in += size;
-	}
-	return out;
-}
-
-long guest_getdents64(struct thread *t)
-{
-	long ret;
-
-	do {
-		ret = call_kernel(t);
-		if (ret <= 0 || ret == CALL_REDO || !lists_descriptors((int)guest_arg(t, 0)))
-			return ret;
-		ret = filter(t, guest_arg(t, 1), ret);
-	} while (!ret); /* only ours were left in this part of the list */
-	return ret;
 }

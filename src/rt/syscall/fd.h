@@ -90,7 +90,6 @@ bool fd_of_message(struct thread *t, u64 at, bool (*each)(struct thread *t, int 
 
 long guest_close_range(struct thread *t);
 long guest_dup2(struct thread *t);
-long guest_getdents64(struct thread *t);
 /* With ppoll and pselect6. */
 long guest_poll(struct thread *t);
 long guest_select(struct thread *t);

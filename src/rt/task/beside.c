@@ -8,6 +8,7 @@
 
 #include "abi/modeled.h"
 #include "abi/run-config.h"
+#include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/signal/signal.h"
 #include "rt/task/meter-page.h"
@@ -241,6 +242,18 @@ bool beside_end(struct thread *t)
 
 	beside_go(t);
 	return was;
+}
+
+u32 beside_tid(void)
+{
+	return __atomic_load_n(&own_tid, __ATOMIC_ACQUIRE);
+}
+
+u32 beside_tid_of(const struct other_guest *other)
+{
+	u32 tid;
+
+	return mm_read_foreign(other->pid, &own_tid, &tid, sizeof(tid)) ? tid : 0;
 }
 
 void beside_inherit(struct thread *t, u32 id)

@@ -10,6 +10,7 @@
 #ifndef RT_TASK_BESIDE_H
 #define RT_TASK_BESIDE_H
 
+#include "rt/task/other-guest.h"
 #include "rt/task/trace-pieces.h"
 
 #define BESIDE_FIRST 16384u /* paths of a piece for which a thread is begun */
@@ -31,6 +32,11 @@ void beside_inherit(struct thread *t, u32 id);
 must_check bool beside_put(const struct trace_piece *p);
 /* And without the lock. */
 void beside_wake(void);
+
+/* Its tid; 0: it is not there. Any thread may ask. */
+u32 beside_tid(void);
+/* The same of another guest, in its pid namespace. */
+u32 beside_tid_of(const struct other_guest *other);
 
 /* How many pieces have been simulated. */
 u32 beside_finished(void);
