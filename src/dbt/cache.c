@@ -188,8 +188,11 @@ static void use_large_page(void)
 	u64 at = code_addr(cache.large_pages);
 
 	cache.large_pages += LARGE_PAGE;
-	if (at % LARGE_PAGE == 0 && !code_is_shared(at - code_addr(0)))
-		sys_madvise((void *)at, LARGE_PAGE, MADV_COLLAPSE);
+	if (at % LARGE_PAGE || code_is_shared(at - code_addr(0)))
+		return;
+	sys_madvise((void *)at, LARGE_PAGE, MADV_COLLAPSE);
+	/* The kernel has taken the pages out of the other view. */
+	populate(code_at(at - code_addr(0)), LARGE_PAGE);
 }
 
 static void meta_fill(u32 low)

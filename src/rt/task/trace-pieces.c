@@ -1,5 +1,6 @@
 #include "rt/task/trace-pieces.h"
 
+#include "sys/fill.h"
 #include "sys/string.h"
 
 #define ALIGN 64u
@@ -26,13 +27,25 @@ static struct trace_piece *real_piece(const struct trace_pieces *q, u64 *at, u64
 	return *at < end ? piece_at(q, *at) : NULL;
 }
 
+/* Nothing waits: the next one goes where memory is, and most likely in a cache. */
+static void begin_again(struct trace_pieces *q)
+{
+	q->end = ALIGN_UP(q->end, (u64)PIECES_ROOM);
+	q->first = q->end;
+	for (u32 h = 0; h < MODEL_HALVES; h++)
+		q->at[h] = q->end;
+}
+
 bool pieces_put(struct trace_pieces *q, const struct trace_piece *p)
 {
-	u64 words = p->nr_words * sizeof(u32), left = PIECES_ROOM - (q->end & (PIECES_ROOM - 1));
+	u64 words = p->nr_words * sizeof(u32), left, fill;
 	u32 size = (u32)ALIGN_UP(sizeof(*p) + p->nr_memory + words, ALIGN);
-	u64 fill = left < size ? left : 0;
 	struct trace_piece *to;
 
+	if (q->end == q->first)
+		begin_again(q);
+	left = PIECES_ROOM - (q->end & (PIECES_ROOM - 1));
+	fill = left < size ? left : 0;
 	if (q->end - q->first + fill + size > PIECES_ROOM ||
 	    (q->end != q->first && q->end - q->first + size > q->most))
 		return false;
@@ -43,6 +56,7 @@ bool pieces_put(struct trace_pieces *q, const struct trace_piece *p)
 		to->thread = NULL;
 		q->end += fill;
 	}
+	fill_ahead(q->room, PIECES_ROOM, &q->filled, (q->end & (PIECES_ROOM - 1)) + size);
 	to = piece_at(q, q->end);
 	*to = *p;
 	to->size = size;

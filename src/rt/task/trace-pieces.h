@@ -37,7 +37,8 @@ struct trace_piece {
 #define PIECE_MOST  (PIECES_ROOM / 4) /* bytes of words and memory; more fits in no case */
 
 struct trace_pieces {
-	u8 *room; /* PIECES_ROOM bytes; NULL: not yet */
+	u8 *room;   /* PIECES_ROOM bytes; NULL: not yet */
+	u64 filled; /* of them, as fill_ahead() has it */
 	u32 halves;
 	u64 first, end; /* as if the ring had no end */
 	u64 most;       /* bytes that may wait now, if it is more than one piece */

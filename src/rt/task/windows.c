@@ -137,7 +137,8 @@ static u64 length_of_period(const struct thread *t)
 	u64 every = run->window_every;
 
 	if (!every)
-		every = min_u64(t->windows.done / part_of(t), WINDOW_MOST);
+		every = max_u64(min_u64(t->windows.done / part_of(t), WINDOW_MOST),
+				MODEL_WINDOWS_LEAST);
 	every -= every % run->window;
 	return max_u64(every, run->window);
 }

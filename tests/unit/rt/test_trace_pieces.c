@@ -69,6 +69,24 @@ TEST(order)
 	free(q.room);
 }
 
+/* If nothing waits the memory at the beginning is used, and no other is needed. */
+TEST(empty)
+{
+	struct trace_pieces q = ring(2);
+
+	for (u32 i = 0; i < 2000; i++) {
+		u32 n = 1 + i % 3;
+
+		for (u32 k = 0; k < n; k++)
+			EXPECT(put(&q, k));
+		for (u32 h = 0; h < 2; h++)
+			for (u32 k = 0; k < n; k++)
+				take(&q, h, k);
+	}
+	EXPECT(q.filled < PIECES_ROOM / 4);
+	free(q.room);
+}
+
 /* Who waits again and again finds little to wait for; if nobody does there is all the room. */
 TEST(hurry)
 {
