@@ -42,13 +42,14 @@ enum model_beside {
 
 /*
  * With windows (struct run_config) a thread's first instructions are all simulated. If periods grow
- * each is that part of what has been executed, but none is shorter than the least. Before each window so many of its length warm up.
+ * each is that part of what has been executed, but none is shorter than the least. Before each
+ * window so many of its length warm up.
  */
 #define MODEL_WINDOWS_FIRST  2000000u
 #define MODEL_WINDOWS_FORKED 100000u /* before it has a model: it may execute a program first */
 #define MODEL_WINDOWS_PART   64u
 #define MODEL_WINDOWS_LEAST  1000000u /* of a period */
-#define MODEL_WINDOWS_FEW    8u /* in place of that, of the last of many processes */
+#define MODEL_WINDOWS_FEW    8u       /* in place of that, of the last of many processes */
 #define MODEL_WINDOW_WARM    3u
 #define MODEL_WINDOW_EARLY   8u
 #define WINDOW_LEAST         1000u

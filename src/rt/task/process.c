@@ -334,6 +334,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		mask = wire_lock(t);
 	fork_areas_offer(t);
 	dbt_fork_share();
+	simulate_fork(&own.place);
 	if (rq->args3)
 		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
 	else
@@ -344,6 +345,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
+	simulate_fork_done();
 	if (t->proc->perf)
 		wire_unlock(t, mask);
 	if (!sys_failed(ret))

@@ -569,6 +569,32 @@ void simulate_locks_give(struct thread *t)
 	unlock_all(t);
 }
 
+static u64 left_out; /* the model's size, which the child of a fork does not get; else 0 */
+
+void simulate_fork(const struct model_place *place)
+{
+	bool wanted = simulation && windows_pass_over(place);
+
+	left_out = 0;
+	if (wanted && !sys_madvise(simulation, simulation->size, MADV_DONTFORK))
+		left_out = simulation->size;
+}
+
+void simulate_fork_done(void)
+{
+	if (left_out)
+		sys_madvise(simulation, left_out, MADV_DOFORK);
+	left_out = 0;
+}
+
+/* The child of a fork has none of it but its place. */
+static void leave_model(struct thread *t)
+{
+	region_unmap(simulation, left_out);
+	simulation = NULL;
+	t->modeled.on = false;
+}
+
 void simulate_forked(struct thread *t)
 {
 	for (u32 h = 0; h < MODEL_HALVES; h++)
@@ -577,7 +603,9 @@ void simulate_forked(struct thread *t)
 	lock_reset(&take_over_lock);
 	beside_forked();
 	modeled_tally_leave(t);
-	windows_forked(t);
+	if (left_out)
+		leave_model(t);
+	windows_forked(t, !left_out);
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
 	/* Filters of threads that are not here. */
 	for (u32 i = 0; simulation && i < MODEL_CORES; i++)

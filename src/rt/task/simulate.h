@@ -74,6 +74,12 @@ void simulate_take_over_unlock(struct thread *t);
 bool simulate_locks_held_by(u32 id);
 /* @t is all that a fork has left of its process. */
 void simulate_forked(struct thread *t);
+/*
+ * Around the fork, with those locks: a child of which nothing is seen at first, by its @place, does
+ * not get the model, whose pages both would copy one by one.
+ */
+void simulate_fork(const struct model_place *place);
+void simulate_fork_done(void);
 /* @t ends, and leaves its core. */
 void simulate_end(struct thread *t);
 

@@ -21,28 +21,27 @@ u64 draw_number(u64 number, u64 room)
 /* If that grew on, a script that does the same for hours would be known no better for it. */
 #define SOME_MOST 12u
 
-/* Of how many children, from @first on, one is seen. */
-static u64 some(u64 first)
+/* Of how many children of @place, from @first on, one is seen. */
+static u64 some(const struct model_place *place, u64 first)
 {
-	return min_u64(max_u64(first / 3, 1), SOME_MOST);
+	return min_u64(max_u64((1ull + place->behind) * first / 3, 1), SOME_MOST);
 }
 
 struct model_place draw_child(struct model_place *place, bool wanted)
 {
 	struct model_place child = {0};
-	u64 number, first = 1;
+	u64 number, first = 1, n;
 
 	if (!wanted)
 		return child;
 	number = __atomic_add_fetch(&place->children, 1, __ATOMIC_RELAXED);
-	while (first + some(first) <= number)
-		first += some(first) < SOME_MOST ? some(first)
-						 : (number - first) / SOME_MOST * SOME_MOST;
+	while (first + (n = some(place, first)) <= number)
+		first += n < SOME_MOST ? n : (number - first) / SOME_MOST * SOME_MOST;
 	child.key = mix(place->key + number);
 	child.behind = (u32)min_u64((1ull + place->behind) * number, TIMES_MOST) - 1;
-	child.unseen = number != first + draw_number(place->key ^ first, some(first)) ||
+	child.unseen = number != first + draw_number(place->key ^ first, n) ||
 		       (place->unseen && number <= UNSEEN_FIRST);
 	if (!child.unseen)
-		child.more = (u32)min_u64(draw_times(place) * some(first), TIMES_MOST) - 1;
+		child.more = (u32)min_u64(draw_times(place) * n, TIMES_MOST) - 1;
 	return child;
 }

@@ -2,12 +2,13 @@
  * PURPOSE: which of a session's processes the model sees from their beginning. To see one costs
  * much, most of it for what is needed before anything is simulated, and a script that starts
  * hundreds of short programs does much the same in all of them. So of a process's children the
- * first are all seen with all that these start. Of those behind them one of several is, drawn by
- * chance, and counts for them all: one of as many as a third of those before them, of twelve at
- * most. Who is not seen may be who starts all that does the work, so his children are drawn
- * likewise, but for the first ones, which are not seen as he is not. Nothing but the children of
- * each process in their order decides it, so it is the same each time, also where processes run at
- * the same time.
+ * first are all seen. Of those behind them one of several is, drawn by chance, and counts for them
+ * all: one of as many as a third of those before them, of twelve at most. Those before them are
+ * also those before their parent, and as many for each of these as they have sisters: of a script
+ * that starts one that starts another few are the first of their parents, and not of the script.
+ * Who is not seen may be who starts all that does the work, so his children are drawn likewise, but
+ * for the first ones, which are not seen as he is not. Nothing but the children of each process in
+ * their order decides it, so it is the same each time, also where processes run at the same time.
  */
 #ifndef RT_TASK_WINDOWS_DRAW_H
 #define RT_TASK_WINDOWS_DRAW_H

@@ -50,9 +50,15 @@ void windows_start(const struct model_place *place)
 	passed_over = off = is_passed_over(place);
 }
 
-void windows_forked(struct thread *t)
+bool windows_pass_over(const struct model_place *place)
+{
+	return sees == SEES_WINDOWS && is_passed_over(place);
+}
+
+void windows_forked(struct thread *t, bool modeled)
 {
 	passed_over = is_passed_over(&t->proc->place);
+	off |= !modeled && sees == SEES_WINDOWS;
 	t->windows.turn = 0;
 	t->windows.begun = 0;
 	t->windows.nth = 0;

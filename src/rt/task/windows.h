@@ -21,8 +21,10 @@
 
 /* Before all others: where the process is among those that are seen. */
 void windows_start(const struct model_place *place);
-/* @t is all that a fork has left of its process. */
-void windows_forked(struct thread *t);
+/* Of the child of a fork that is at @place nothing may be seen for long. */
+bool windows_pass_over(const struct model_place *place);
+/* @t is all that a fork has left of its process; whether with the model that there was. */
+void windows_forked(struct thread *t, bool modeled);
 
 extern u32 windows_turn; /* another one: threads have to begin anew */
 

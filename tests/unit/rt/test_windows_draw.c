@@ -73,13 +73,11 @@ TEST(descendants)
 
 	for (u32 i = 0; i < 49; i++)
 		(void)draw_child(&place, true);
-	/* One is seen, for 12, and all that it begins with. */
+	/* One is seen, for 12. */
 	do
 		child = draw_child(&place, true);
 	while (child.unseen);
 	EXPECT_EQ(draw_times(&child), 12);
-	EXPECT_EQ(stands_for(child, 5, &seen), 5 * 12);
-	EXPECT_EQ(stands_for(child, 61, &seen), 61 * 12);
 	EXPECT_EQ(child.behind + 1, place.children);
 	grandchild = draw_child(&child, true);
 	EXPECT_EQ(grandchild.behind, child.behind);
@@ -91,7 +89,33 @@ TEST(descendants)
 	while (!child.unseen);
 	EXPECT_EQ(draw_times(&child), 1);
 	EXPECT_EQ(stands_for(child, 3, &seen), 0);
-	EXPECT_EQ(stands_for(child, 61, &seen), 58);
+}
+
+/*
+ * Of a process that has others in front of it children are drawn from the first one on: one of as
+ * many as a third of those in front of them. In the mean all are counted, however many there are.
+ */
+TEST(descendants_of_who_is_not_the_first)
+{
+	static const struct {
+		u32 behind, n, most; /* so many are seen at most, of n */
+	} row[] = {{1, 1, 1},  {4, 1, 1},  {8, 1, 1},   {8, 3, 2},   {11, 5, 2},
+		   {36, 1, 1}, {36, 5, 1}, {36, 12, 1}, {36, 61, 6}, {1000, 5, 1}};
+	const u32 keys = 20000;
+
+	for (u32 i = 0; i < ARRAY_SIZE(row); i++) {
+		u64 all = 0;
+
+		for (u64 key = 0; key < keys; key++) {
+			struct model_place place = {.key = key << 20 | 7, .behind = row[i].behind};
+			u32 seen;
+
+			all += stands_for(place, row[i].n, &seen);
+			EXPECT(seen <= row[i].most);
+		}
+		EXPECT(all > 9ull * keys * row[i].n / 10);
+		EXPECT(all < 11ull * keys * row[i].n / 10);
+	}
 }
 
 /* While no event is open nobody has a place. */
