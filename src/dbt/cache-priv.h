@@ -365,6 +365,12 @@ struct dbt_cache {
 	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
 	u32 nr_ranges, max_ranges; /* max_ranges of them are mapped */
 
+	struct dbt_told *told; /* relatives.c: shared with forks; NULL: there were none */
+	u32 learnt;            /* how much of it is known here */
+	bool told_ready;       /* its pages are present */
+	bool telling;          /* what is translated is told */
+	bool learning;         /* and this is for others */
+
 	struct dbt_thread threads; /* list head; only next and prev are used */
 	struct dbt_ops ops;
 	u32 epoch;    /* of flush_all(); threads compare theirs before they enter */
@@ -531,6 +537,8 @@ void entry_add(struct dbt_entry *e);
 /* Of blocks with BLOCK_PLAIN, if @form has it, or without. */
 struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form);
 u32 entry_hash(const struct hash_map *m, u64 pc);
+/* The entry that a lookup of @pc finds without a block being made; NULL if there is none. */
+struct dbt_entry *entry_known(u64 pc, u32 form);
 
 /* code-memory.c */
 int code_map(const struct dbt_config *config, u32 size);
@@ -703,6 +711,26 @@ static inline bool form_describes_paths(void)
 {
 	return cache.form_mask & (DBT_MASK_PATHS | DBT_MASK_TRACE);
 }
+
+/* Whether blocks of @form, of BLOCK_FORMS, describe paths, and more of them than counts. */
+static inline bool form_is_traced(u32 form)
+{
+	return !(form & BLOCK_PLAIN) && cache_describes_paths();
+}
+
+/* Of the code that @t executes now. */
+static inline u32 form_of_thread(const struct dbt_thread *t)
+{
+	return unlikely(t->untraced) ? BLOCK_PLAIN : 0;
+}
+
+/* relatives.c */
+void relatives_forked(void);
+/*
+ * A block at @pc with @flags has been made, or an entry, since @why led there. With the lock, while
+ * cache.telling.
+ */
+void relatives_tell(u64 pc, u32 flags, enum exit_kind why);
 
 /* What the trace wants to know of a block. */
 struct path_details {

@@ -78,6 +78,7 @@ void dbt_fork_parent(struct dbt_thread *t)
 void dbt_fork_child(struct dbt_thread *t, u32 id)
 {
 	lock_reset(&cache.lock);
+	relatives_forked();
 	t->id = id;
 	no_deadlines(t); /* those there are belong to the parent's meter */
 	t->logged = 0;   /* nor has it taken those branches */

@@ -368,6 +368,15 @@ void dbt_fork_share(void);
 void dbt_fork_parent(struct dbt_thread *t);
 void dbt_fork_child(struct dbt_thread *t, u32 id);
 /*
+ * Forks tell each other in @told what they have translated: DBT_TOLD_SIZE bytes of zeroed memory
+ * that parent and children share, from before the first fork on.
+ */
+struct dbt_told;
+#define DBT_TOLD_SIZE 0x8000u
+void dbt_relatives(struct dbt_thread *t, struct dbt_told *told);
+/* Before a fork, without the lock: translates that, for the child. */
+void dbt_learn(struct dbt_thread *t);
+/*
  * Makes the code and its bookkeeping writable now, as far as they are no more than @most bytes:
  * after a fork each page that a new block is put into would be a fault, in both processes.
  */

@@ -51,8 +51,7 @@ static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, struct 
 	return b ? b : arch_translate(pc, why, form, from, fault);
 }
 
-/* The entry that a lookup of @pc finds without a block being made; NULL if there is none. */
-static struct dbt_entry *known_entry(u64 pc, u32 form)
+struct dbt_entry *entry_known(u64 pc, u32 form)
 {
 	struct dbt_entry *e = entry_find(TABLE_JUMP, pc, form);
 
@@ -60,11 +59,6 @@ static struct dbt_entry *known_entry(u64 pc, u32 form)
 		return e;
 	e = entry_find(TABLE_RET, pc, form);
 	return e ? arch_return_entry(e) : NULL;
-}
-
-static u32 form_of_thread(const struct dbt_thread *t)
-{
-	return unlikely(t->untraced) ? BLOCK_PLAIN : 0;
 }
 
 /*
@@ -77,7 +71,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	struct dbt_block *b;
 	struct dbt_entry *e = NULL;
 	struct dbt_exit *exit;
-	u32 form = 0, special;
+	u32 form = 0, special, before, hot;
 
 	catch_up(t);
 	if (cache_has_deadlines()) {
@@ -92,7 +86,10 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	form = place_form(t, form) | form_of_thread(t);
 	special = form & ~BLOCK_PLAIN;
 	exit = taken->epoch == cache.epoch ? taken->exit : NULL;
-	if (taken->kind == EXIT_MISS && !special && (e = known_entry(pc, form)) != NULL) {
+	hot = cache.hot;
+	if (taken->kind == EXIT_MISS && !special && (e = entry_known(pc, form)) != NULL) {
+		if (unlikely(cache.telling) && cache.hot != hot)
+			relatives_tell(pc, entry_block(e)->flags, EXIT_MISS);
 		entry_missed(e);
 		thread_table_fill(t, e);
 		t->jump_pc = code_addr(e->code + e->resume);
@@ -101,9 +98,12 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	}
 	if (exit && (!exit->patch || taken->form != form))
 		exit = NULL;
+	before = cache.nr_blocks;
 	b = block_for(pc, taken->kind, form, exit, &t->stop_addr);
 	if (!b)
 		return ENTER_NO_EXEC;
+	if (unlikely(cache.telling) && (cache.nr_blocks != before || taken->kind == EXIT_MISS))
+		relatives_tell(pc, b->flags, taken->kind);
 	if (b->flags & BLOCK_DEAD) {
 		/* It is for this time only. */
 		t->enter_pc = code_addr(b->code);

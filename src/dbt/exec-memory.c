@@ -40,8 +40,8 @@ const struct exec_range *exec_find(u64 pc)
 
 /*
  * The CPU executes the translation and never the code, so what an image has brought was never read
- * here. A fault while more of it is translated would count as the program's, where natively there
- * is none: it has been there before.
+ * here, nor what only children execute. A fault while more of it is translated would count as the
+ * program's, where natively there is none: it has been there before.
  */
 void exec_touch(u64 pc)
 {
@@ -49,7 +49,7 @@ void exec_touch(u64 pc)
 	u64 start = ALIGN_DOWN(pc, AROUND), end = start + AROUND;
 	u32 number = (u32)(start / AROUND), *touched = &cache.touched[number % TOUCHED];
 
-	if (likely(!cache.meta_image) || *touched == number)
+	if (likely(!cache.meta_image && !cache.learning) || *touched == number)
 		return;
 	*touched = number;
 	r = exec_find(pc);

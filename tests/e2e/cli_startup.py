@@ -56,8 +56,8 @@ def test_no_locale_is_loaded_in_the_c_locale():
     assert not any("locale" in call for _, call in made), made
 
 
-def trace_of(*command):
-    """System calls of a command and everything that it starts."""
+def trace_by_task(*command):
+    """What strace says of a command and all that it starts, line by line, and of whom."""
     with scratch() as d:
         log = os.path.join(d, "log")
         r = subprocess.run(["strace", "-f", "-qq", "-o", log, *command], capture_output=True,
@@ -67,7 +67,12 @@ def trace_of(*command):
             raise Skip("this machine does not let a process trace its child")
         assert r.returncode == 0, r
         with open(log, encoding="utf-8") as f:
-            return [line.split(None, 1)[1] for line in f]
+            return [line.split(None, 1) for line in f]
+
+
+def trace_of(*command):
+    """System calls of a command and everything that it starts."""
+    return [call for _, call in trace_by_task(*command)]
 
 
 def calls_of(*command):
@@ -127,6 +132,16 @@ def calls_by_program(*command):
         elif pid in name and call[0].isalpha():
             of[name[pid]].append(call)
     return of
+
+
+def test_children_need_not_translate_the_same():
+    need_runtime()
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do x=$(echo $i); done"
+    trace = trace_by_task(ANYPERF, "run", "--translations=off", "--", "/bin/sh", "-c", script)
+    # Who translates after a fork has a file for it.
+    files = [pid for pid, call in trace if call.startswith('memfd_create("anyperf-code"')]
+    # Measured: the shell and its first child. All of them before.
+    assert len(set(files)) <= 4, files
 
 
 # Of a shell's second /bin/true, whose translations are kept and whose like has run before.

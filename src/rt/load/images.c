@@ -50,6 +50,7 @@ static struct {
 	u64 own, base; /* names */
 	u64 taken;     /* the size of the image that was taken */
 	u64 loaded;    /* and how much of the cache it has brought */
+	u64 forked;    /* of a fork: dbt_image_used() when it began; 0 */
 	u64 known;     /* ranges of it that are there again */
 	u64 to;        /* the name under which it is to be kept; 0: not */
 	u32 root;      /* the first process of the tree */
@@ -131,6 +132,11 @@ void images_share(struct thread *t)
 	mm_lock(t);
 	store_need();
 	mm_unlock(t);
+}
+
+void images_forked(void)
+{
+	images.forked = dbt_image_used();
 }
 
 void images_exec(struct thread *t, struct rt_control *control)
@@ -508,8 +514,8 @@ static u64 name_for(struct thread *t)
 	u64 least = store_is_tree() ? USED_LEAST_TREE : USED_LEAST;
 	u64 bytes, own, base;
 
-	/* Not even if all of it were of use. */
-	if (dbt_image_used() < images.loaded + least)
+	/* Not even if all of it were of use. What a fork began with its parent keeps. */
+	if (dbt_image_used() < max_u64(images.loaded, images.forked) + least)
 		return 0;
 	for (u32 i = 0; i < images.have->n; i++)
 		at[i] = images.have->range[i].at;

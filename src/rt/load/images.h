@@ -26,6 +26,8 @@ struct image_file {
 void images_init(const struct rt_control *control, bool wanted);
 /* There is soon another process, or program: a tree gets memory for images, if it has none yet. */
 void images_share(struct thread *t);
+/* This is the child of a fork. */
+void images_forked(void);
 /* What the next program of the process of @t is told. */
 void images_exec(struct thread *t, struct rt_control *control);
 bool images_shared(void);

@@ -158,6 +158,19 @@ void *region_map_file(u64 len, int fd, u64 offset)
 	return at;
 }
 
+void *region_map_shared(u64 len)
+{
+	void *at;
+
+	len = ALIGN_UP(len, PAGE_SIZE);
+	limits_ours((s64)len, 0);
+	at = map(&own, ALIGN_UP(len, PIECE), len, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!at)
+		limits_ours(-(s64)len, 0);
+	return at;
+}
+
 void region_unmap_file(void *at, u64 len)
 {
 	len = ALIGN_UP(len, PAGE_SIZE);

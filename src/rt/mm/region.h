@@ -55,6 +55,8 @@ bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
  * the region has been used up once. NULL without memory.
  */
 void *region_map(u64 len);
+/* The same, which forks share with their parents. */
+void *region_map_shared(u64 len);
 /* What region_map() has given for @len. */
 void region_unmap(void *at, u64 len);
 

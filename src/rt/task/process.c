@@ -239,6 +239,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	fork_populate(pf);
 	thread_know(t, (u32)sys_gettid());
 	dbt_fork_child(&t->dbt, t->id);
+	images_forked();
 	mm_reset_lock();
 	mm_lock_forked();
 	lock_reset(&list_lock);
@@ -571,6 +572,21 @@ static long clone_once(struct thread *t, const struct clone_request *rq)
 	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
 }
 
+/* What children translate the next one need not. */
+static void learn_from_children(struct thread *t)
+{
+	static struct dbt_told *told;
+
+	mm_lock(t);
+	if (!told) {
+		told = region_map_shared(DBT_TOLD_SIZE);
+		if (told)
+			dbt_relatives(&t->dbt, told);
+	}
+	mm_unlock(t);
+	dbt_learn(&t->dbt);
+}
+
 static long do_clone(struct thread *t, const struct clone_request *rq)
 {
 	long ret;
@@ -579,6 +595,8 @@ static long do_clone(struct thread *t, const struct clone_request *rq)
 		meter_namespace();
 	if (!(rq->flags & CLONE_THREAD))
 		images_share(t);
+	if (!(rq->flags & CLONE_VM))
+		learn_from_children(t);
 	ret = clone_once(t, rq);
 	/* There may be a task more than the program has made. */
 	if (ret == -EAGAIN && beside_end(t))

@@ -212,3 +212,136 @@ TEST(code_goes_on_where_little_may_be_locked)
 {
 	alone(without_locked_memory);
 }
+
+static u64 blocks(void)
+{
+	struct dbt_stats stats;
+
+	dbt_stats_read(&stats);
+	return stats.blocks;
+}
+
+#define OLD 10u
+#define NEW 90u
+
+/* How many blocks a child makes that calls functions which its parent has not called. */
+static u32 made_by_child(void)
+{
+	int status;
+	pid_t pid;
+
+	dbt_learn(g.t);
+	pid = fork_guest();
+	if (!pid) {
+		u64 before = blocks(), sum = all(OLD + NEW);
+
+		dbt_check(g.t);
+		_exit(sum == OLD + NEW ? (int)(blocks() - before) : 255);
+	}
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT(WIFEXITED(status));
+	return (u32)WEXITSTATUS(status);
+}
+
+static struct dbt_told *related(u32 exec_flags)
+{
+	void *told = mmap(NULL, DBT_TOLD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
+
+	EXPECT(told != MAP_FAILED);
+	guest_init(DBT_CHECKS, DBT_MASK_ALL, 8u << 20, 0);
+	guest_thread_init(&g);
+	code = guest_code(FUNCTIONS * STRIDE, exec_flags);
+	for (u32 i = 0; i < FUNCTIONS; i++)
+		make(i, 1);
+	dbt_relatives(g.t, told);
+	EXPECT_EQ(all(OLD), OLD);
+	return told;
+}
+
+static void one_after_the_other(void)
+{
+	u64 before;
+
+	related(0);
+	before = blocks();
+	EXPECT(made_by_child() >= NEW);
+	EXPECT_EQ(blocks(), before);
+	for (u32 i = 0; i < 3; i++)
+		EXPECT_EQ(made_by_child(), 0);
+	EXPECT(blocks() >= before + NEW);
+	before = blocks();
+	EXPECT_EQ(all(OLD + NEW), OLD + NEW);
+	EXPECT_EQ(blocks(), before);
+	dbt_check(g.t);
+}
+
+TEST(what_a_child_translates_the_next_one_need_not)
+{
+	alone(one_after_the_other);
+}
+
+/* Nobody has executed it here, and then it is other code: a file that was written to. */
+static void changed(void)
+{
+	pid_t pid;
+	int status;
+
+	related(0);
+	made_by_child();
+	EXPECT_EQ(made_by_child(), 0);
+	for (u32 i = OLD; i < OLD + NEW; i += 9)
+		make(i, 2);
+	dbt_learn(g.t);
+	pid = fork_guest();
+	if (!pid)
+		_exit(all(OLD + NEW) != OLD + NEW + NEW / 9);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	dbt_check(g.t);
+	for (u32 i = OLD; i < OLD + NEW; i += 9)
+		make(i, 1);
+	EXPECT(made_by_child() <= NEW / 9);
+	EXPECT_EQ(made_by_child(), 0);
+}
+
+TEST(unless_it_has_changed_since)
+{
+	alone(changed);
+}
+
+/* Where it can be written it may be other code by now. */
+static void writable(void)
+{
+	related(DBT_EXEC_WRITABLE);
+	for (u32 i = 0; i < 3; i++)
+		EXPECT(made_by_child() >= NEW);
+}
+
+TEST(but_for_code_that_can_be_written)
+{
+	alone(writable);
+}
+
+/* Others can write there too: places where nothing is, between instructions, too many. */
+static void anything(void)
+{
+	u64 *told = (u64 *)related(0), before = blocks(), x = 1;
+
+	for (u32 i = 1; i < DBT_TOLD_SIZE / 8; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		told[i] = i % 3 == 0 ? x : i % 3 == 1 ? ~0ull : (u64)code + (x >> 40) % 8192;
+	}
+	*(u32 *)told = ~0u;
+	dbt_learn(g.t);
+	EXPECT(blocks() > before);
+	EXPECT_EQ(*(u32 *)told, 0);
+	dbt_check(g.t);
+	EXPECT(made_by_child() != 255);
+	EXPECT_EQ(made_by_child(), 0);
+}
+
+TEST(whatever_is_told)
+{
+	alone(anything);
+}

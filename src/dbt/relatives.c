@@ -1,0 +1,230 @@
+/*
+ * Forks that translate for one another. What a child translates ends with it, and a shell starts
+ * one after the other that do the same. So each tells in memory that all of them share where it has
+ * translated something, and who forks has that translated before the next one. The next one then
+ * need not, nor have pages of the bookkeeping copied for it.
+ *
+ * What is told is a place in code, no more: others can write there too, and whoever reads it takes
+ * it for what it is only where he may execute himself. Code that is traced is not told of, since
+ * how it is cut into blocks has a say in what the model of a machine counts.
+ *
+ * The file of a private mapping may be written to by anybody, and a child has to execute what is
+ * there then. Who forks has not executed what he has translated for it; so before each fork he
+ * looks whether it still is what it was.
+ */
+#include "base/image-sum.h"
+#include "dbt/arch-priv.h"
+#include "sys/fill.h"
+
+#define ENTRY BIT(63) /* a lookup led there */
+#define TOLD  (DBT_TOLD_SIZE / (u32)sizeof(u64) - 1)
+
+struct dbt_told {
+	u32 n; /* may be more than there is room for; atomic */
+	u32 reserved;
+	u64 at[TOLD]; /* 0: not written yet, or never */
+};
+
+_Static_assert(sizeof(struct dbt_told) == DBT_TOLD_SIZE, "what the runtime gives");
+
+/* Blocks that were made for children, and the sum of their bytes. */
+static struct lesson {
+	meta_ref block;
+	u32 reserved;
+	u64 sum;
+} lessons[TOLD] used_late;
+static u32 nr_lessons, lessons_epoch;
+static u64 lessons_filled;
+
+/* Of the bytes at @pc; false: they cannot be read. */
+static bool sum_add(struct image_sum *sum, u64 pc, u32 len)
+{
+	u64 words[32];
+
+	while (len) {
+		u32 n = (u32)min_u64(len, sizeof(words));
+
+		words[(n - 1) / 8] = 0;
+		if (dbt_fetch((u8 *)words, pc, n) != n)
+			return false;
+		image_sum_add(sum, words, (n + 7) / 8);
+		pc += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* 0: not all of it can be read. */
+static u64 sum_of(const struct dbt_block *b)
+{
+	struct image_sum sum = {0};
+
+	for (u32 i = 0; i < b->nr_frags; i++) {
+		const struct block_frag *f = &block_frags(b)[i];
+
+		if (!sum_add(&sum, f->pc, f->len))
+			return 0;
+	}
+	return image_sum_of(&sum);
+}
+
+static void keep_lesson(const struct dbt_block *b)
+{
+	fill_ahead((u8 *)lessons, sizeof(lessons), &lessons_filled,
+		   (nr_lessons + 1) * sizeof(*lessons));
+	lessons[nr_lessons++] = (struct lesson){.block = meta_ref_of(b), .sum = sum_of(b)};
+}
+
+/* Blocks whose code has changed go, as nobody has executed it here. */
+static void look_again(void)
+{
+	u32 n = 0;
+
+	if (lessons_epoch != cache.epoch)
+		nr_lessons = 0;
+	lessons_epoch = cache.epoch;
+	for (u32 i = 0; i < nr_lessons; i++) {
+		struct dbt_block *b = meta_at(lessons[i].block);
+		u64 sum = b->flags & BLOCK_DEAD ? 0 : sum_of(b);
+
+		if (sum && sum == lessons[i].sum)
+			lessons[n++] = lessons[i];
+		else if (!(b->flags & BLOCK_DEAD))
+			block_kill(b);
+	}
+	nr_lessons = n;
+}
+
+void dbt_relatives(struct dbt_thread *t, struct dbt_told *told)
+{
+	cache_lock(t);
+	cache.told = told;
+	cache_unlock(t);
+}
+
+/* A fault there would count as the program's. */
+static struct dbt_told *told_ready(void)
+{
+	if (!cache.told_ready)
+		populate_own(cache.told, DBT_TOLD_SIZE);
+	cache.told_ready = true;
+	return cache.told;
+}
+
+void relatives_forked(void)
+{
+	cache.telling = cache.told;
+	cache.told_ready = false;
+}
+
+void relatives_tell(u64 pc, u32 flags, enum exit_kind why)
+{
+	struct dbt_told *told;
+	u32 i;
+
+	if (flags & (BLOCK_DEAD | BLOCK_CHECKED | BLOCK_EXACT | BLOCK_PASSES) ||
+	    form_is_traced(flags & BLOCK_FORMS))
+		return;
+	told = told_ready();
+	if (__atomic_load_n(&told->n, __ATOMIC_RELAXED) >= TOLD)
+		return;
+	i = __atomic_fetch_add(&told->n, 1, __ATOMIC_RELAXED);
+	if (i < TOLD)
+		__atomic_store_n(&told->at[i], pc | (why == EXIT_MISS ? ENTRY : 0),
+				 __ATOMIC_RELAXED);
+}
+
+/* Code that is not traced, in this process. */
+static u32 untraced_form(void)
+{
+	return form_is_traced(0) ? BLOCK_PLAIN : 0;
+}
+
+static struct dbt_block *make(u64 pc, enum exit_kind why, u32 form)
+{
+	struct dbt_block *b;
+	u64 fault;
+
+	if (nr_lessons == TOLD)
+		return NULL;
+	cache.learning = true;
+	b = arch_translate(pc, why, form, NULL, &fault);
+	cache.learning = false;
+	if (!b || b->flags & (BLOCK_DEAD | BLOCK_CHECKED))
+		return NULL;
+	keep_lesson(b);
+	return b;
+}
+
+static void learn(struct dbt_thread *t, u64 what)
+{
+	enum exit_kind why = what & ENTRY ? EXIT_MISS : EXIT_JUMP;
+	u64 pc = what & ~ENTRY;
+	const struct exec_range *r = exec_find(pc);
+	struct dbt_entry *e = NULL;
+	u32 form = untraced_form();
+
+	if (!r || r->flags)
+		return;
+	if (why == EXIT_MISS)
+		e = entry_known(pc, form);
+	if (!e) {
+		struct dbt_block *b = block_find(pc, form);
+
+		if (!b)
+			b = make(pc, why, form);
+		if (b && why == EXIT_MISS)
+			e = arch_entry(b);
+	}
+	/* The child has the thread's table, unless it is of other code. */
+	if (e && t->epoch == cache.epoch && form == form_of_thread(t))
+		thread_table_fill(t, e);
+}
+
+/* Of blocks from number @from on, in order of their code. */
+static void link_from(u32 from)
+{
+	for (u32 i = from; i < cache.nr_blocks; i++) {
+		struct dbt_block *b = meta_at(cache.by_code[i]);
+
+		for (u32 j = 0; j < b->nr_exits && !(b->flags & BLOCK_DEAD); j++) {
+			struct dbt_exit *x = &block_exits(b)[j];
+			struct dbt_block *to;
+
+			if (x->kind != EXIT_JUMP || !x->patch || x->to)
+				continue;
+			to = block_find(x->target, b->flags & BLOCK_FORMS);
+			if (to)
+				exit_link(x, to);
+		}
+	}
+}
+
+void dbt_learn(struct dbt_thread *t)
+{
+	struct dbt_told *told;
+	u32 n, first;
+
+	if (!cache.told)
+		return;
+	cache_lock(t);
+	told = told_ready();
+	look_again();
+	n = (u32)min_u64(__atomic_load_n(&told->n, __ATOMIC_RELAXED), TOLD);
+	/* Somebody else has found it full. */
+	if (n < cache.learnt)
+		cache.learnt = 0;
+	first = cache.nr_blocks;
+	for (; cache.learnt < n && code_thaw() && cache_has_room(); cache.learnt++) {
+		u64 what = __atomic_load_n(&told->at[cache.learnt], __ATOMIC_RELAXED);
+
+		if (what)
+			learn(t, what);
+	}
+	link_from(first);
+	if (cache.learnt == TOLD) {
+		cache.learnt = 0;
+		__atomic_store_n(&told->n, 0, __ATOMIC_RELAXED);
+	}
+	cache_unlock(t);
+}
