@@ -17,8 +17,10 @@ void see_line_other(struct model_core *core, u64 line, enum sight_kind kind)
 {
 	struct core_windows *w = core->windows;
 
-	w->line[(line >> core->recent.shift) % SEEN_LINES] = line | 1;
-	sights_see(core->model->lines, line, kind, w->number, w->weight);
+	u64 number = line >> core->recent.shift;
+
+	w->line[number % SEEN_LINES] = line | 1;
+	sights_see(core->model->lines, number, kind, w->number, w->weight);
 }
 
 void see_page_other(struct model_core *core, u64 page, enum sight_kind kind)

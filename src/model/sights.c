@@ -8,8 +8,25 @@ static u64 mix(u64 x)
 	return x ^ x >> 31;
 }
 
-#define SET_OF(h) ((u32)(h) % SIGHT_SETS)
-#define TAG_OF(h) ((u32)((h) >> 32))
+static u32 tag_of(u64 key)
+{
+	return (u32)(mix(key) >> 32);
+}
+
+/*
+ * Keys are lines and pages, of which a program uses many that lie together; so do their sets, or
+ * each line of a page that is used would touch another page here. In which order they lie there is
+ * as good as chance, so that all sets fill alike.
+ */
+#define TOGETHER 16u
+
+static u32 set_of(u64 number)
+{
+	u64 h = mix(number / TOGETHER);
+	u32 in = (u32)(number ^ h >> 32) % TOGETHER;
+
+	return ((u32)h * TOGETHER + in) % SIGHT_SETS;
+}
 
 static bool is_kept(u64 tag_bits, u32 level)
 {
@@ -85,9 +102,8 @@ static void see_first(struct sights *s, struct sight *e, u32 tag, enum sight_kin
 
 void sights_see(struct sights *s, u64 key, enum sight_kind kind, u32 window, u32 weight)
 {
-	u64 h = mix(key);
-	struct sight *e = s->sight[SET_OF(h)];
-	u32 tag = TAG_OF(h), i = 0;
+	struct sight *e = s->sight[set_of(key)];
+	u32 tag = tag_of(key), i = 0;
 
 	for (; is_kept(tag, s->level); keep_fewer(s), i = 0) {
 		for (; i < SIGHT_WAYS && e[i].times; i++)

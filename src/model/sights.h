@@ -57,8 +57,8 @@ struct sights {
 };
 
 /*
- * @key was seen in @window, not for the first time in it perhaps. @weight: for how much that
- * counts; 1: all is seen.
+ * @key, the number of a line or a page, was seen in @window, not for the first time in it perhaps.
+ * @weight: for how much that counts; 1: all is seen.
  */
 void sights_see(struct sights *s, u64 key, enum sight_kind kind, u32 window, u32 weight);
 

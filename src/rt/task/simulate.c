@@ -451,6 +451,9 @@ static bool make(u32 parts, bool each, bool windows)
 
 		fill(m, model_usual(m));
 		feed_init(&new->feed[h], m, NULL, half[h].fed, each);
+		/* Sites lie anywhere in it. */
+		if (half[h].fed & MODEL_BRANCHES)
+			fill(new->feed[h].left_out, sizeof(new->feed[h].left_out));
 		new->feed[h].counts = h + 1 == halves;
 		model += model_size(&machine, MODEL_CORES, half[h].parts);
 	}
