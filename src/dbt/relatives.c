@@ -75,24 +75,37 @@ static void keep_lesson(const struct dbt_block *b)
 	lessons[nr_lessons++] = (struct lesson){.block = meta_ref_of(b), .sum = sum_of(b)};
 }
 
-/* Blocks whose code has changed go, as nobody has executed it here. */
+/* Whether it still is what it was. Else the block goes, as nobody has executed its code here. */
+static bool holds(const struct lesson *l)
+{
+	struct dbt_block *b = meta_at(l->block);
+	u64 sum;
+
+	if (b->flags & BLOCK_DEAD)
+		return false;
+	sum = sum_of(b);
+	if (sum && sum == l->sum)
+		return true;
+	block_kill(b);
+	return false;
+}
+
+/* What is written to is copied for the next child: mostly nothing is. */
 static void look_again(void)
 {
 	u32 n = 0;
 
-	if (lessons_epoch != cache.epoch)
+	if (lessons_epoch != cache.epoch) {
 		nr_lessons = 0;
-	lessons_epoch = cache.epoch;
-	for (u32 i = 0; i < nr_lessons; i++) {
-		struct dbt_block *b = meta_at(lessons[i].block);
-		u64 sum = b->flags & BLOCK_DEAD ? 0 : sum_of(b);
-
-		if (sum && sum == lessons[i].sum)
-			lessons[n++] = lessons[i];
-		else if (!(b->flags & BLOCK_DEAD))
-			block_kill(b);
+		lessons_epoch = cache.epoch;
 	}
-	nr_lessons = n;
+	while (n < nr_lessons && holds(&lessons[n]))
+		n++;
+	for (u32 i = n + 1; i < nr_lessons; i++)
+		if (holds(&lessons[i]))
+			lessons[n++] = lessons[i];
+	if (n < nr_lessons)
+		nr_lessons = n;
 }
 
 void dbt_relatives(struct dbt_thread *t, struct dbt_told *told)
