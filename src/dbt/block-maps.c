@@ -91,6 +91,11 @@ struct dbt_block *block_find_awake(u64 pc, u32 form)
 	return find_in(&cache.by_pc, pc, form);
 }
 
+struct dbt_block *block_find_learnt(u64 pc, u32 form)
+{
+	return find_in(&cache.by_pc, pc, form | BLOCK_LEARNT);
+}
+
 struct dbt_block *block_find_dormant(u64 pc)
 {
 	return find_in(&cache.dormant.by_pc, pc, 0);
@@ -234,6 +239,8 @@ u32 entry_hash(const struct hash_map *m, u64 pc)
 /* Of those that are awake. */
 static struct hash_map *map_of(enum entry_table table, u32 form)
 {
+	if (unlikely(form & BLOCK_LEARNT))
+		return &cache.learnt_tables[table];
 	return form & BLOCK_PLAIN ? &cache.plain_tables[table] : &cache.tables[table];
 }
 
@@ -351,20 +358,34 @@ struct dbt_block *block_find(u64 pc, u32 form)
 {
 	struct dbt_block *b = block_find_awake(pc, form);
 
-	if (b || form)
+	if (!b && !form) {
+		b = block_find_dormant(pc);
+		if (b && !exec_find(pc))
+			b = NULL;
+	}
+	if (b || likely(!cache.inherited))
 		return b;
-	b = block_find_dormant(pc);
-	return b && exec_find(pc) ? b : NULL;
+	b = block_find_learnt(pc, form);
+	return b && b->start < cache.inherited ? b : NULL;
 }
 
 struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
 {
 	struct dbt_entry *e = entry_in(map_of(table, form), pc);
+	const struct dbt_block *b;
 
-	if (e || form & BLOCK_PLAIN)
+	if (!e && !(form & (BLOCK_PLAIN | BLOCK_LEARNT))) {
+		e = entry_in(&cache.dormant.tables[table], pc);
+		if (e && !exec_find(pc))
+			e = NULL;
+	}
+	if (e || likely(!cache.inherited) || form & BLOCK_LEARNT)
 		return e;
-	e = entry_in(&cache.dormant.tables[table], pc);
-	return e && exec_find(pc) ? e : NULL;
+	e = entry_in(&cache.learnt_tables[table], pc);
+	b = e ? entry_block(e) : NULL;
+	return b && b->start < cache.inherited && (b->flags & BLOCK_FORMS) == (form | BLOCK_LEARNT)
+		       ? e
+		       : NULL;
 }
 
 /*

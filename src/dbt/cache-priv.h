@@ -237,7 +237,8 @@ static inline const struct block_count *block_counts(const struct dbt_block *b)
 #define BLOCK_DORMANT BIT(5) /* of an image, and in its maps only; image.c */
 #define BLOCK_PLAIN   BIT(6) /* for threads that trace nothing though others may; likewise */
 #define BLOCK_FRONT   BIT(7) /* what is in front of its code counts for an exit, and is no entry */
-#define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES | BLOCK_PLAIN)
+#define BLOCK_LEARNT  BIT(8) /* for children of forks; found as such only, relatives.c */
+#define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES | BLOCK_PLAIN | BLOCK_LEARNT)
 
 struct exec_range {
 	u64 start, end;
@@ -343,6 +344,8 @@ struct dbt_cache {
 	struct lock lock;
 	/* Entries of BLOCK_PLAIN: no chain leads from one kind of blocks to the other. */
 	struct hash_map plain_tables[TABLES];
+	/* Entries of BLOCK_LEARNT, likewise. */
+	struct hash_map learnt_tables[TABLES];
 	u64 form_mask; /* `mask` for the block that is being translated */
 	/* code-memory.c: where the code is written, constant, and not mapped while `frozen`. */
 	u8 *write;
@@ -367,6 +370,7 @@ struct dbt_cache {
 
 	struct dbt_told *told; /* relatives.c: shared with forks; NULL: there were none */
 	u32 learnt;            /* how much of it is known here */
+	u32 inherited;         /* blocks of BLOCK_LEARNT below this offset are for this process */
 	bool told_ready;       /* its pages are present */
 	bool telling;          /* what is translated is told */
 	bool learning;         /* and this is for others */
@@ -526,6 +530,8 @@ void entry_missed(struct dbt_entry *e);
 struct dbt_block *block_find(u64 pc, u32 form);
 /* The same among those that are awake, or asleep, without waking any. */
 struct dbt_block *block_find_awake(u64 pc, u32 form);
+/* And among those that were made for children, whoever is to execute them. */
+struct dbt_block *block_find_learnt(u64 pc, u32 form);
 struct dbt_block *block_find_dormant(u64 pc);
 /* @refs: memory for as many. */
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages, struct page_ref *refs);

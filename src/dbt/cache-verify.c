@@ -47,7 +47,8 @@ static void check_links(const struct dbt_block *b)
 		if (!to)
 			continue;
 		CHECK(x->kind == EXIT_JUMP && x->target == to->pc);
-		CHECK((b->flags & (BLOCK_EXACT | BLOCK_PLAIN)) == (to->flags & BLOCK_FORMS));
+		CHECK((b->flags & (BLOCK_EXACT | BLOCK_PLAIN)) ==
+		      (to->flags & BLOCK_FORMS & ~BLOCK_LEARNT));
 		for (const struct dbt_exit *m = meta_at(to->in); m; m = meta_at(m->next))
 			mates += m == x;
 		CHECK(mates == 1);

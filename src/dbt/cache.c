@@ -309,6 +309,8 @@ bool cache_reset(void)
 	memset(&cache.pages, 0, sizeof(cache.pages));
 	memset(cache.tables, 0, sizeof(cache.tables));
 	memset(cache.plain_tables, 0, sizeof(cache.plain_tables));
+	memset(cache.learnt_tables, 0, sizeof(cache.learnt_tables));
+	cache.inherited = 0;
 	memset(&cache.dormant, 0, sizeof(cache.dormant));
 	if (!meta_map(2 * META_SLACK))
 		return false;

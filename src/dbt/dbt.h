@@ -573,6 +573,11 @@ void dbt_exec_adopt(struct dbt_thread *t, u64 start, u64 len, u32 flags);
 #define DBT_EXEC_WRITABLE BIT(0)
 /* It may change unseen, as a shared mapping does: the bytes are to be compared each time. */
 #define DBT_EXEC_CHECKED BIT(1)
+/*
+ * It is a file's, without the two above. To read it is as good as to execute it: no other thread of
+ * the guest has to do something for that, as of memory that it gives by userfaultfd(2).
+ */
+#define DBT_EXEC_FILE BIT(2)
 /* Whether there is memory for what one call of either adds. To be asked right before the call. */
 must_check bool dbt_exec_room(struct dbt_thread *t);
 void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags);

@@ -8,9 +8,10 @@
  * it for what it is only where he may execute himself. Code that is traced is not told of, since
  * how it is cut into blocks has a say in what the model of a machine counts.
  *
- * The file of a private mapping may be written to by anybody, and a child has to execute what is
- * there then. Who forks has not executed what he has translated for it; so before each fork he
- * looks whether it still is what it was.
+ * Who has made a block for his children does not find it himself: memory may be written to by
+ * others without our being told, and what has not been executed has to be executed as it is then.
+ * For the same reason he looks before each fork whether the bytes are still those that he has
+ * translated. Only code of files is made so: to read other memory may take a thread of the guest.
  */
 #include "base/image-sum.h"
 #include "dbt/arch-priv.h"
@@ -127,6 +128,7 @@ static struct dbt_told *told_ready(void)
 void relatives_forked(void)
 {
 	cache.telling = cache.told;
+	cache.inherited = cache.hot;
 	cache.told_ready = false;
 }
 
@@ -169,29 +171,23 @@ static struct dbt_block *make(u64 pc, enum exit_kind why, u32 form)
 	return b;
 }
 
-static void learn(struct dbt_thread *t, u64 what)
+static void learn(u64 what)
 {
 	enum exit_kind why = what & ENTRY ? EXIT_MISS : EXIT_JUMP;
 	u64 pc = what & ~ENTRY;
 	const struct exec_range *r = exec_find(pc);
-	struct dbt_entry *e = NULL;
 	u32 form = untraced_form();
+	struct dbt_block *b;
 
-	if (!r || r->flags)
+	if (!r || r->flags != DBT_EXEC_FILE || (why == EXIT_MISS && entry_known(pc, form)))
 		return;
-	if (why == EXIT_MISS)
-		e = entry_known(pc, form);
-	if (!e) {
-		struct dbt_block *b = block_find(pc, form);
-
-		if (!b)
-			b = make(pc, why, form);
-		if (b && why == EXIT_MISS)
-			e = arch_entry(b);
-	}
-	/* The child has the thread's table, unless it is of other code. */
-	if (e && t->epoch == cache.epoch && form == form_of_thread(t))
-		thread_table_fill(t, e);
+	b = block_find(pc, form);
+	if (!b)
+		b = block_find_learnt(pc, form);
+	if (!b)
+		b = make(pc, why, form | BLOCK_LEARNT);
+	if (b && why == EXIT_MISS)
+		(void)arch_entry(b);
 }
 
 /* Of blocks from number @from on, in order of their code. */
@@ -206,7 +202,9 @@ static void link_from(u32 from)
 
 			if (x->kind != EXIT_JUMP || !x->patch || x->to)
 				continue;
-			to = block_find(x->target, b->flags & BLOCK_FORMS);
+			to = block_find(x->target, b->flags & BLOCK_PLAIN);
+			if (!to)
+				to = block_find_learnt(x->target, b->flags & BLOCK_PLAIN);
 			if (to)
 				exit_link(x, to);
 		}
@@ -232,7 +230,7 @@ void dbt_learn(struct dbt_thread *t)
 		u64 what = __atomic_load_n(&told->at[cache.learnt], __ATOMIC_RELAXED);
 
 		if (what)
-			learn(t, what);
+			learn(what);
 	}
 	link_from(first);
 	if (cache.learnt == TOLD) {

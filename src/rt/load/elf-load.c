@@ -234,6 +234,7 @@ void elf_add_code(struct thread *t, const Elf64_Ehdr *eh, const Elf64_Phdr *phdr
 			.start = ALIGN_DOWN(ph->p_vaddr + bias, PAGE_SIZE),
 			.end = ALIGN_UP(ph->p_vaddr + bias + ph->p_memsz, PAGE_SIZE),
 			.prot = prot_of(ph),
+			.file = 1,
 		};
 		of = *file;
 		of.offset = ALIGN_DOWN(ph->p_offset, PAGE_SIZE);

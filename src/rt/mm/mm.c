@@ -304,6 +304,8 @@ static u32 dbt_flags(const struct mm_range *r)
 	/* Someone else's write to a shared page raises no fault here. */
 	if (r->shared || r->grows || r->sealed)
 		flags |= DBT_EXEC_CHECKED;
+	if (r->file && !flags)
+		flags |= DBT_EXEC_FILE;
 	return flags;
 }
 

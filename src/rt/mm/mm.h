@@ -20,6 +20,7 @@ struct mm_range {
 	u32 shared; /* MAP_SHARED: may change without a write from this mapping */
 	u32 grows;  /* MAP_GROWSDOWN: write-protecting its lowest page would keep it from growing */
 	u32 sealed; /* mseal(2): its protection cannot be changed any more */
+	u32 file;   /* mapped from one, and not mprotected since */
 };
 
 void mm_init(void);

@@ -151,6 +151,7 @@ long guest_mmap(struct thread *t)
 				.prot = (u32)prot & 7,
 				.shared = shared,
 				.grows = !!(flags & MAP_GROWSDOWN),
+				.file = file,
 			};
 
 			images_add(t, &r,
