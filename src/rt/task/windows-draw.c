@@ -21,10 +21,15 @@ u64 draw_number(u64 number, u64 room)
 /* If that grew on, a script that does the same for hours would be known no better for it. */
 #define SOME_MOST 12u
 
-/* Of how many children of @place, from @first on, one is seen. */
+/*
+ * Of how many children of @place, from @first on, one is seen. If it stands for many already its
+ * children do, too: to draw once more would leave out what only they do.
+ */
 static u64 some(const struct model_place *place, u64 first)
 {
-	return min_u64(max_u64((1ull + place->behind) * first / 3, 1), SOME_MOST);
+	u64 before = (1ull + place->behind) * first / draw_times(place);
+
+	return min_u64(max_u64(before / 3, 1), SOME_MOST);
 }
 
 struct model_place draw_child(struct model_place *place, bool wanted)

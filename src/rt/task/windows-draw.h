@@ -6,6 +6,7 @@
  * all: one of as many as a third of those before them, of twelve at most. Those before them are
  * also those before their parent, and as many for each of these as they have sisters: of a script
  * that starts one that starts another few are the first of their parents, and not of the script.
+ * Their number is divided by how many their parent stands for, which have been left out already.
  * Who is not seen may be who starts all that does the work, so his children are drawn likewise, but
  * for the first ones, which are not seen as he is not. Nothing but the children of each process in
  * their order decides it, so it is the same each time, also where processes run at the same time.

@@ -118,6 +118,25 @@ TEST(descendants_of_who_is_not_the_first)
 	}
 }
 
+/* All work is done by the only child of the only child of each: they are seen as often as it is. */
+TEST(chains)
+{
+	for (u64 key = 0; key < 200; key++) {
+		struct model_place place = {.key = key << 20 | 5};
+		u64 all = 0;
+
+		for (u32 i = 0; i < 61; i++) {
+			struct model_place child = draw_child(&place, true);
+			struct model_place grandchild = draw_child(&child, true);
+			struct model_place last = draw_child(&grandchild, true);
+
+			EXPECT_EQ(last.unseen, child.unseen);
+			all += last.unseen ? 0 : draw_times(&last);
+		}
+		EXPECT_EQ(all, 61);
+	}
+}
+
 /* While no event is open nobody has a place. */
 TEST(first_again)
 {
