@@ -245,6 +245,12 @@ struct exec_range {
 	u32 flags; /* DBT_EXEC_* */
 };
 
+/* The guest does not write there, as far as it is asked. */
+static inline bool exec_is_constant(const struct exec_range *r)
+{
+	return !(r->flags & (DBT_EXEC_WRITABLE | DBT_EXEC_CHECKED));
+}
+
 /*
  * A hash table with chains. It grows with what it holds, so that a small program touches little
  * memory. Its array comes from meta_alloc(), and so does each larger one that replaces it.

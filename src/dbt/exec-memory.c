@@ -53,7 +53,7 @@ void exec_touch(u64 pc)
 		return;
 	*touched = number;
 	r = exec_find(pc);
-	if (r && !(r->flags & ~DBT_EXEC_FILE)) {
+	if (r && exec_is_constant(r)) {
 		start = max_u64(start, r->start);
 		sys_madvise((void *)start, min_u64(end, r->end) - start, MADV_POPULATE_READ);
 	}

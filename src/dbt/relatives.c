@@ -16,6 +16,7 @@
 #include "base/image-sum.h"
 #include "dbt/arch-priv.h"
 #include "sys/fill.h"
+#include "sys/string.h"
 
 #define ENTRY BIT(63) /* a lookup led there */
 #define TOLD  (DBT_TOLD_SIZE / (u32)sizeof(u64) - 1)
@@ -63,6 +64,8 @@ static u64 sum_of(const struct dbt_block *b)
 	for (u32 i = 0; i < b->nr_frags; i++) {
 		const struct block_frag *f = &block_frags(b)[i];
 
+		if (f->len)
+			exec_touch(f->pc);
 		if (!sum_add(&sum, f->pc, f->len))
 			return 0;
 	}
@@ -116,12 +119,15 @@ void dbt_relatives(struct dbt_thread *t, struct dbt_told *told)
 	cache_unlock(t);
 }
 
-/* A fault there would count as the program's. */
+/* A fault there would count as the program's, and one where code is read for others. */
 static struct dbt_told *told_ready(void)
 {
-	if (!cache.told_ready)
+	if (!cache.told_ready) {
 		populate_own(cache.told, DBT_TOLD_SIZE);
-	cache.told_ready = true;
+		/* What was read before the fork is not mapped behind it, if it is a file's. */
+		memset(cache.touched, 0, sizeof(cache.touched));
+		cache.told_ready = true;
+	}
 	return cache.told;
 }
 
@@ -162,9 +168,7 @@ static struct dbt_block *make(u64 pc, enum exit_kind why, u32 form)
 
 	if (nr_lessons == TOLD)
 		return NULL;
-	cache.learning = true;
 	b = arch_translate(pc, why, form, NULL, &fault);
-	cache.learning = false;
 	if (!b || b->flags & (BLOCK_DEAD | BLOCK_CHECKED))
 		return NULL;
 	keep_lesson(b);
@@ -220,6 +224,7 @@ void dbt_learn(struct dbt_thread *t)
 		return;
 	cache_lock(t);
 	told = told_ready();
+	cache.learning = true;
 	look_again();
 	n = (u32)min_u64(__atomic_load_n(&told->n, __ATOMIC_RELAXED), TOLD);
 	/* Somebody else has found it full. */
@@ -232,6 +237,7 @@ void dbt_learn(struct dbt_thread *t)
 		if (what)
 			learn(what);
 	}
+	cache.learning = false;
 	link_from(first);
 	if (cache.learnt == TOLD) {
 		cache.learnt = 0;

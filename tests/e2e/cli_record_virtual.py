@@ -95,7 +95,9 @@ class Stopped:
 
     def __init__(self, directory, script, *options):
         os.mkfifo(f"{directory}/go")
-        command = f": > {directory}/began; read x < {directory}/go; {script}"
+        # How much of the buffer is left when it has begun is chance.
+        command = f"echo $$ > {directory}/pid; : > {directory}/began; read x < {directory}/go; "
+        command += script
         self.p = subprocess.Popen([ANYPERF, "record", "--pmu=virtual", "-o", f"{directory}/a",
                                    "-m", "1", "-e", "instructions:u", "-c", "101", *options, "--",
                                    "sh", "-c", command], stderr=subprocess.PIPE, text=True, env=ENV)
@@ -134,8 +136,7 @@ def test_a_killed_recorder_lets_its_command_go():
 
 def test_a_command_that_waits_can_be_killed():
     with scratch() as d:
-        r = Stopped(d, f"echo $$ > {d}/pid; exec {FIXED} 1 2 3")
-        wait_for(lambda: os.path.exists(f"{d}/pid") and os.path.getsize(f"{d}/pid"))
+        r = Stopped(d, f"exec {FIXED} 1 2 3")
         with open(f"{d}/pid") as f:
             os.kill(int(f.read()), signal.SIGTERM)
         r.p.send_signal(signal.SIGCONT)

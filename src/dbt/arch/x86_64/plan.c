@@ -120,7 +120,7 @@ static void see_through_uprobe(u64 pc, u32 n)
 	if (likely(*at != 0xcc) || !n || !cache.ops.file_byte)
 		return;
 	r = exec_find(pc);
-	if (r && !r->flags && cache.ops.file_byte(pc, &byte))
+	if (r && exec_is_constant(r) && cache.ops.file_byte(pc, &byte))
 		*at = byte;
 }
 
@@ -322,7 +322,7 @@ static u16 live_at(struct plan *plan, u64 pc)
 	if (!r)
 		return FL_ARITH;
 	live = look_ahead(plan, pc, &seen);
-	if (memo && !r->flags && !seen.more &&
+	if (memo && exec_is_constant(r) && !seen.more &&
 	    (u64)(s64)(s32)(seen.other - seen.first) == seen.other - seen.first)
 		*memo = (struct live_memo){pc, (s32)(seen.other - seen.first), memos.epoch, live};
 	return live;
