@@ -353,6 +353,12 @@ static void wake(struct dbt_block *b)
 	}
 }
 
+/* Of those that were made for children only these find them. */
+static bool is_inherited(const struct dbt_block *b)
+{
+	return b->start < cache.inherited;
+}
+
 /* Of those that sleep only what may be executed is there again. */
 struct dbt_block *block_find(u64 pc, u32 form)
 {
@@ -366,7 +372,7 @@ struct dbt_block *block_find(u64 pc, u32 form)
 	if (b || likely(!cache.inherited))
 		return b;
 	b = block_find_learnt(pc, form);
-	return b && b->start < cache.inherited ? b : NULL;
+	return b && is_inherited(b) ? b : NULL;
 }
 
 struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
@@ -382,10 +388,10 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
 	if (e || likely(!cache.inherited) || form & BLOCK_LEARNT)
 		return e;
 	e = entry_in(&cache.learnt_tables[table], pc);
-	b = e ? entry_block(e) : NULL;
-	return b && b->start < cache.inherited && (b->flags & BLOCK_FORMS) == (form | BLOCK_LEARNT)
-		       ? e
-		       : NULL;
+	if (!e)
+		return NULL;
+	b = entry_block(e);
+	return is_inherited(b) && (b->flags & BLOCK_FORMS) == (form | BLOCK_LEARNT) ? e : NULL;
 }
 
 /*

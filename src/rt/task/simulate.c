@@ -46,6 +46,7 @@ static struct lock take_over_lock; /* before those and all others */
 /* Under simulate_lock; it is replaced under all of them. */
 static struct simulation *simulation; /* NULL: there is none */
 static u64 cores_used;                /* a bit each */
+static u64 withheld;                  /* its size, if the child of a fork does not get it; else 0 */
 
 static void lock_all(struct thread *t)
 {
@@ -572,28 +573,26 @@ void simulate_locks_give(struct thread *t)
 	unlock_all(t);
 }
 
-static u64 left_out; /* the model's size, which the child of a fork does not get; else 0 */
-
 void simulate_fork(const struct model_place *place)
 {
 	bool wanted = simulation && windows_pass_over(place);
 
-	left_out = 0;
+	withheld = 0;
 	if (wanted && !sys_madvise(simulation, simulation->size, MADV_DONTFORK))
-		left_out = simulation->size;
+		withheld = simulation->size;
 }
 
 void simulate_fork_done(void)
 {
-	if (left_out)
-		sys_madvise(simulation, left_out, MADV_DOFORK);
-	left_out = 0;
+	if (withheld)
+		sys_madvise(simulation, withheld, MADV_DOFORK);
+	withheld = 0;
 }
 
 /* The child of a fork has none of it but its place. */
 static void leave_model(struct thread *t)
 {
-	region_unmap(simulation, left_out);
+	region_unmap(simulation, withheld);
 	simulation = NULL;
 	t->modeled.on = false;
 }
@@ -606,9 +605,9 @@ void simulate_forked(struct thread *t)
 	lock_reset(&take_over_lock);
 	beside_forked();
 	modeled_tally_leave(t);
-	if (left_out)
+	if (withheld)
 		leave_model(t);
-	windows_forked(t, !left_out);
+	windows_forked(t, !withheld);
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
 	/* Filters of threads that are not here. */
 	for (u32 i = 0; simulation && i < MODEL_CORES; i++)
