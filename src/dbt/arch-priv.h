@@ -8,7 +8,7 @@
 #define DBT_ARCH_PRIV_H
 
 #include "dbt/arch/x86_64/guest-priv.h"
-#include "dbt/cache-priv.h"
+#include "dbt/run-priv.h"
 
 /* Makes the cache's own stubs; called again after each flush. */
 /* What is to be known of the CPU, once; and a number for what that was. */

@@ -3,7 +3,7 @@
  * they are made. The meter of every thread holds the weights of all of them, so that a meter can be
  * read by itself.
  */
-#include "dbt/cache-priv.h"
+#include "dbt/run-priv.h"
 #include "sys/string.h"
 
 #define CLASSES_PER_WEIGHT 4

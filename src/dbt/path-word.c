@@ -3,7 +3,7 @@
  * Here paths get their numbers and are described, and what is not of a whole path is noted.
  */
 #include "dbt/arch-priv.h"
-#include "dbt/cache-priv.h"
+#include "dbt/run-priv.h"
 #include "sys/fill.h"
 #include "sys/string.h"
 

@@ -1,6 +1,6 @@
 #include "unit/dbt/path_room.h"
 
-#include "dbt/cache-priv.h"
+#include "dbt/run-priv.h"
 
 struct path_room path_room_set(u32 paths, u32 log)
 {

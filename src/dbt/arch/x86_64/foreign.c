@@ -3,7 +3,7 @@
  * translator has in memory is read from outside. Blocks stay while a thread is inside the cache, as
  * for dbt_guest_pc(); its other threads may add to the tables meanwhile.
  */
-#include "dbt/cache-priv.h"
+#include "dbt/run-priv.h"
 
 #include "dbt/arch-priv.h"
 #include "dbt/arch/x86_64/branch-priv.h"
