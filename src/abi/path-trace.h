@@ -83,6 +83,10 @@ static inline s32 path_record_word(const struct path_record *r, u64 start)
  * The instruction at a pc, which comes next, is a gather or scatter, or one that C code has
  * executed; then an entry of each of its elements, or words: | enum path_access_kind << 16 |
  * bytes; then the address. Both as INSN.
+ *
+ * Or it is a string instruction that has been interrupted, and what it has done until then: | ends
+ * << 8 | enum path_access_flags; then as many elements, of one string or both, each where that
+ * began and where it is now, by its register. Only the first one has a segment.
  */
 #define PATH_TRACE_ELEMENTS (0x87u << 24)
 #define PATH_TRACE_ELEMENT  (0x88u << 24)

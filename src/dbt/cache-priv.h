@@ -58,6 +58,8 @@ struct block_frag {
 /* Counting starts again here: the fragment is entered from outside, when a call returns. */
 #define FRAG_RESTART BIT(0)
 
+_Static_assert(BLOCK_INSNS_MAX < 0xff, "spill_range.insn has a byte");
+
 /*
  * A range of a block's code in which the guest's registers in @mask are in dbt_thread.spill. What
  * @moved and certain bits of @mask mean is the CPU's (x86-64: rewind_to_insn() in recover.c).
@@ -65,7 +67,9 @@ struct block_frag {
 struct spill_range {
 	u16 begin, end; /* offsets from block->code */
 	u16 mask, moved;
-	u16 insn; /* 1 + the index of the instruction it is of; 0: the one whose code this is */
+	u8 insn; /* 1 + the index of the instruction it is of; 0: the one whose code this is */
+	/* A string instruction that is traced begins here, and may be left between iterations. */
+	u8 repeats;
 };
 
 /*

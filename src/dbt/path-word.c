@@ -396,12 +396,17 @@ void path_retired(struct dbt_thread *t, u64 pc, s32 times)
 	trace(t, times < 0 ? PATH_TRACE_AGAIN : PATH_TRACE_INSN, (u32)pc, (u32)(pc >> 32), 3);
 }
 
-void path_elements(struct dbt_thread *t, u64 pc)
+void path_strings(struct dbt_thread *t, u64 pc, u32 ends, u32 flags)
 {
-	trace(t, PATH_TRACE_ELEMENTS, (u32)pc, (u32)(pc >> 32), 3);
+	trace(t, PATH_TRACE_ELEMENTS | ends << 8 | flags, (u32)pc, (u32)(pc >> 32), 3);
 	/* These are accesses of which the filter does not know. */
 	if (cache.mask & DBT_MASK_FILTER && !t->untraced)
 		dbt_filter_forget(t);
+}
+
+void path_elements(struct dbt_thread *t, u64 pc)
+{
+	path_strings(t, pc, 0, 0);
 }
 
 void path_element(struct dbt_thread *t, u32 kind, u32 size, u64 addr)

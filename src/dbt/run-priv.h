@@ -165,6 +165,8 @@ void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
  */
 void path_elements(struct dbt_thread *t, u64 pc);
 void path_element(struct dbt_thread *t, u32 kind, u32 size, u64 addr);
+/* @ends elements come next, of one string or of two that the instruction at @pc goes over. */
+void path_strings(struct dbt_thread *t, u64 pc, u32 ends, u32 flags);
 void path_take_back(struct dbt_thread *t);
 void path_correct_again(struct dbt_thread *t);
 /* The instruction at @pc has retired, so many times, and is of no path. */

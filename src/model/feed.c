@@ -329,6 +329,40 @@ static void take_insn(struct feed *f, struct feed_thread *t, struct model_core *
 	}
 }
 
+static void take_elements(struct feed_thread *t, const u32 *words)
+{
+	t->elements_pc = words[1] | (u64)words[2] << 32;
+	t->string_flags = (u8)words[0];
+	t->string_ends = (u8)(words[0] >> 8);
+	t->nr_ends = 0;
+}
+
+/* Of an interrupted instruction where a string began, and where it is now; when all is told. */
+static void take_end(struct feed_thread *t, struct model_core *core, const u32 *words)
+{
+	struct feed_op op[2];
+
+	if (t->nr_ends == ARRAY_SIZE(t->ends))
+		return;
+	t->end_what[t->nr_ends] = words[0];
+	t->ends[t->nr_ends++] = words[1] | (u64)words[2] << 32;
+	if (t->nr_ends < t->string_ends)
+		return;
+	for (u32 i = 0; i < 2; i++)
+		op[i] = (struct feed_op){.kind = OP_STRING,
+					 .branch = (t->end_what[2 * i] >> 16 & 0xff) == PATH_STORES
+							   ? PATH_STORES
+							   : PATH_LOADS,
+					 .size = (u16)t->end_what[2 * i],
+					 .base = (u16)(2 * i),
+					 .index = (u16)(2 * i + 1),
+					 .and_next = !i && t->nr_ends == 4,
+					 .taken = t->string_flags & (i ? PATH_ADDR32 : 0xff),
+					 .pc = t->elements_pc};
+	if (op[0].size)
+		string(t, core, op, t->ends);
+}
+
 /* It comes before what it is of, with which a branch is closed that is open. */
 static void take_element(const struct feed *f, struct feed_thread *t, struct model_core *core,
 			 const u32 *words)
@@ -337,7 +371,11 @@ static void take_element(const struct feed *f, struct feed_thread *t, struct mod
 				   .size = (u16)words[0],
 				   .pc = t->elements_pc};
 
-	if (has_memory(f))
+	if (!has_memory(f))
+		return;
+	if (t->string_ends)
+		take_end(t, core, words);
+	else
 		access(t, core, &op, words[1] | (u64)words[2] << 32);
 }
 
@@ -379,7 +417,7 @@ static u32 take_entry(struct feed *f, struct feed_thread *t, struct model_core *
 		return 3;
 	case PATH_TRACE_ELEMENTS:
 		if (n >= 3)
-			t->elements_pc = words[1] | (u64)words[2] << 32;
+			take_elements(t, words);
 		return 3;
 	case PATH_TRACE_ELEMENT:
 		if (n >= 3)

@@ -46,7 +46,11 @@ struct feed_thread {
 	u32 pending; /* a path whose end the next entry may take back; 0: none */
 	u8 open;     /* enum model_branch_kind: a branch that goes to what comes next; 0: none */
 	u64 open_pc, open_next;
-	u64 elements_pc;       /* of the gather whose elements are told */
+	u64 elements_pc; /* of the instruction whose elements are told, or what it has done */
+	/* What it has done to strings: how many elements there are, and those that have come. */
+	u8 string_flags, string_ends, nr_ends;
+	u32 end_what[4];
+	u64 ends[4];
 	const u64 *next, *end; /* slots that are left */
 	u32 nr_stashed;        /* slots of the pending path */
 	u64 stash[PATH_SLOTS_MAX];

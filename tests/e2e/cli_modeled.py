@@ -8,6 +8,7 @@ import subprocess
 from e2e import ANYPERF, ENV, counts, main, scratch, stat_json
 
 WALKING = os.environ["E2E_WALKING"]
+REPEATING = os.environ["E2E_REPEATING"]
 MB = 1 << 20
 EVENTS = ("L1-dcache-loads:u,L1-dcache-load-misses:u,LLC-load-misses:u,dTLB-load-misses:u,"
           "instructions:u")
@@ -127,6 +128,28 @@ def test_code_that_is_written():
     # 3,000 lines, which miss; and each version of the function is fetched and executed as it is.
     c, nothing = counted("jit", "3000"), counted("jit", "0")
     near(c["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], 3000, 2000)
+
+
+def test_strings_that_are_interrupted():
+    """What a string instruction has stored until then counts; the rest does when it goes on."""
+    natively = {how: subprocess.run([REPEATING, how], capture_output=True, text=True,
+                                    check=True).stdout for how in ("step", "fault", "signals")}
+    assert natively["step"] == "9 traps, 10 bytes\n", natively
+    for machine in "cachegrind", "zen4":
+        for how, said in natively.items():
+            with scratch() as d:
+                out = os.path.join(d, "counted")
+                r = subprocess.run([ANYPERF, "stat", "-j", "-o", out, "--pmu=virtual", "--machine",
+                                    machine, "--model-windows=no", "-e", "L1-dcache-stores:u", "--",
+                                    REPEATING, how], env=ENV, capture_output=True, text=True,
+                                   check=True, timeout=100)
+                assert r.stdout == said, (machine, how, r)
+                with open(out, encoding="utf-8") as f:
+                    stores = json.load(f)["counts"][0]["value"]
+            # All but the first page, once; or the whole, at least twice.
+            fills, rest = divmod(stores + (4096 if how == "fault" else 0), 8 * MB)
+            assert how == "step" or fills == 1 + (how == "signals") or fills > 2, (how, stores)
+            assert rest < 400000, (machine, how, stores)
 
 
 def test_of_a_program_that_runs():

@@ -538,7 +538,8 @@ TEST(in_a_storm_of_signals)
 {
 	static const struct program programs[] = {{"fib", snip_fib, {15}},
 						  {"table", snip_table, {3000}},
-						  {"operands", snip_operands, {(u64)memory}}};
+						  {"operands", snip_operands, {(u64)memory}},
+						  {"strings", snip_strings, {(u64)memory}}};
 	struct itimerval tick = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
 
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
@@ -569,10 +570,12 @@ TEST(wherever_a_signal_comes)
 					   {"deep", snip_deep, {2}},
 					   {"spilled", snip_spilled, {0}},
 					   {"longjmp", snip_longjmp, {0}},
-					   forms[0]};
+					   forms[0],
+					   forms[1]};
 	struct guest *g = guest_main();
 
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		feeding.string_ends = 0;
 		want_program(g, &programs[i]);
 		dbt_set_mask(g->t, MASK);
 		for (g->step = 1;; g->step++) {
@@ -591,6 +594,8 @@ TEST(wherever_a_signal_comes)
 		}
 		g->step = 0;
 		filter_off(g);
+		/* One that repeats is left between its iterations. */
+		EXPECT_EQ(feeding.string_ends > 0, programs[i].fn == snip_strings);
 	}
 }
 

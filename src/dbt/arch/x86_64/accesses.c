@@ -469,25 +469,39 @@ static struct access_site site_of(const struct build *b, u32 number)
 				    .counted = is_counted(b, d->access.insn)};
 }
 
+static bool is_of_string(const struct access_site *s)
+{
+	return s->kind == PATH_LOADS || s->kind == PATH_STORES;
+}
+
 static void filter(struct build *b, u32 index, bool after)
 {
 	const struct recording *r = &b->recording;
 
 	for (u32 i = r->accesses_before[index]; i < r->accesses_before[index + 1]; i++) {
 		struct access_site s = site_of(b, i);
-		bool string = s.kind == PATH_LOADS || s.kind == PATH_STORES;
+		bool string = is_of_string(&s);
 
 		if (s.kind > PATH_STORES)
 			continue;
 		if (after && string)
 			filter_string_after(b, &s);
-		else if (!after && string)
-			filter_string(b, &s);
-		else if (!after)
+		else if (!after && !string)
 			filter_access(b, &s);
 	}
 	if (after && b->plan.insns[index].d.special == SP_WRFSBASE)
 		filter_segment(b, &b->plan.insns[index].d);
+}
+
+bool accesses_repeat(const struct build *b, u32 index)
+{
+	u32 first = b->recording.accesses_before[index];
+	struct access_site s;
+
+	if (!records(b) || first == b->recording.accesses_before[index + 1])
+		return false;
+	s = site_of(b, first);
+	return is_of_string(&s);
 }
 
 void accesses_record(struct build *b, u32 index)
@@ -500,6 +514,9 @@ void accesses_record(struct build *b, u32 index)
 		filter(b, index, false);
 	else if (r->before[index])
 		record(b, index, r->before[index], r->slots_before[index]);
+	/* For who interrupts it as well: slots may be of an instruction before, and be others. */
+	if (accesses_repeat(b, index))
+		filter_strings(b);
 }
 
 void accesses_record_after(struct build *b, u32 index)

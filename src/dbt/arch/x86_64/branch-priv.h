@@ -119,6 +119,8 @@ void emit_count_exact(struct build *b, u32 upto, bool taken, u64 w);
 void accesses_plan(struct build *b, const struct insn *whole, struct path_details *details);
 void accesses_record(struct build *b, u32 index);
 void accesses_record_after(struct build *b, u32 index);
+/* Whether it is a string instruction that repeats, and records. */
+bool accesses_repeat(const struct build *b, u32 index);
 /* How many slots the path from b->restart to before instruction @upto has. */
 static inline u32 accesses_slots(const struct build *b, u32 upto)
 {
@@ -127,11 +129,12 @@ static inline u32 accesses_slots(const struct build *b, u32 upto)
 
 /*
  * filter.c: code in front of the instruction that looks whether an access is to be recorded. Of a
- * string instruction that repeats the second and third come before and behind it, for each string.
+ * string instruction that repeats the second comes before it, and the third behind it for each
+ * string.
  * filter_segment() comes behind one that writes the base of FS. filter_init() makes the stubs.
  */
 void filter_access(struct build *b, const struct access_site *s);
-void filter_string(struct build *b, const struct access_site *s);
+void filter_strings(struct build *b);
 void filter_string_after(struct build *b, const struct access_site *s);
 void filter_segment(struct build *b, const struct insn *i);
 void filter_init(void);

@@ -320,7 +320,7 @@ static void note_spill_range(struct build *b, const u8 *begin, u16 mask, u32 ins
 	const u8 *code = code_at(b->block->code);
 
 	CHECK(b->nr_spill_ranges <= SPILL_RANGES_MAX);
-	*r = (struct spill_range){(u16)(begin - code), (u16)(b->e.p - code), mask, 0, (u16)insn};
+	*r = (struct spill_range){(u16)(begin - code), (u16)(b->e.p - code), mask, 0, (u8)insn, 0};
 }
 
 void branch_spill_range(struct build *b, const u8 *begin, u16 mask)

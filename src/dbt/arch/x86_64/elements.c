@@ -272,6 +272,43 @@ static void tell_xsave(struct dbt_thread *t, const struct insn *d, u64 pc)
 		     area + XSAVE_HEADER);
 }
 
+static u32 size_of_step(const struct insn *d)
+{
+	if (d->mem_read && d->mem_read != INSN_SIZE_VARIES)
+		return d->mem_read;
+	return d->mem_write && d->mem_write != INSN_SIZE_VARIES ? d->mem_write : d->opsize;
+}
+
+static void tell_ends(struct dbt_thread *t, enum path_access_kind kind, u32 size, u64 from, u64 now)
+{
+	path_element(t, kind, size, from);
+	path_element(t, kind, size, now);
+}
+
+void elements_of_string(struct dbt_thread *t, const u8 *native, bool of_gs)
+{
+	u64 si = t->regs.gpr[REG_RSI], di = t->regs.gpr[REG_RDI];
+	bool source, dest;
+	struct insn d;
+	u32 flags;
+
+	CHECK(insn_decode(&d, native, INSN_MAX) > 0);
+	source = d.mem_read && d.gpr_read & BIT(REG_RSI);
+	dest = d.gpr_read & BIT(REG_RDI);
+	/* It stands before its first iteration. */
+	if (source ? si == t->filter.from[0] : di == t->filter.from[1])
+		return;
+	flags = d.attr & INSN_ADDR32 ? PATH_ADDR32 : 0;
+	if (source)
+		flags |= of_gs ? PATH_GS : d.mem.seg == SEG_FS ? PATH_FS : 0;
+	path_strings(t, t->regs.rip, (source + dest) * 2u, flags);
+	if (source)
+		tell_ends(t, PATH_LOADS, size_of_step(&d), t->filter.from[0], si);
+	if (dest)
+		tell_ends(t, d.mem_write ? PATH_STORES : PATH_LOADS, size_of_step(&d),
+			  t->filter.from[1], di);
+}
+
 void arch_tell_elements(struct dbt_thread *t)
 {
 	u64 pc = t->regs.rip;

@@ -350,9 +350,10 @@ static u32 string_at(u8 reg)
 	return reg == REG_RSI ? GS(filter.from[0]) : GS(filter.from[1]);
 }
 
-void filter_string(struct build *b, const struct access_site *s)
+void filter_strings(struct build *b)
 {
-	emit_store_gs(&b->e, string_at(s->base), s->base);
+	emit_store_gs(&b->e, string_at(REG_RSI), REG_RSI);
+	emit_store_gs(&b->e, string_at(REG_RDI), REG_RDI);
 }
 
 /* Where it began is in filter.from, where it is now in its register. */

@@ -68,6 +68,11 @@ bool is_emulated_branch(const struct insn *d);
 
 /* Where it accesses memory C code tells, arch_tell_elements(); insn_scan() says enough of it. */
 bool tells_elements(const struct insn *d);
+/*
+ * A string instruction, copied to @native, has been interrupted between two iterations, and t->regs
+ * are set: tells what it has done since filter.from. @of_gs: its source had that prefix.
+ */
+void elements_of_string(struct dbt_thread *t, const u8 *native, bool of_gs);
 
 /* Instructions about the extended state that are done in C, since guests see less of it. */
 bool is_virtual_xstate(const struct insn *d);

@@ -144,6 +144,27 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
 	path_correct(t, b->path_block, restart, index, 1);
 }
 
+/* The string instruction at @off that code comes before, as it is traced or its source has GS. */
+static const struct spill_range *string_at(const struct dbt_block *b, u32 off)
+{
+	for (u32 i = 0; i < b->nr_spill_ranges; i++) {
+		const struct spill_range *s = &block_spill_ranges(b)[i];
+
+		if ((s->moved || s->repeats) && s->begin == off)
+			return s;
+	}
+	return NULL;
+}
+
+/*
+ * Whether the thread is at such an instruction, between two iterations. To wait for its end takes a
+ * trap for each.
+ */
+static bool between_iterations(const struct dbt_block *b, u32 off)
+{
+	return string_at(b, off);
+}
+
 static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index,
 			struct sigcontext_64 *m)
 {
@@ -206,6 +227,22 @@ static bool is_known_call(u64 pc)
 	       traced_at(to, (u32)(pc - code_addr(to->code)), &index);
 }
 
+static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b,
+			   struct sigcontext_64 *m);
+
+/* Whether the thread is at a string instruction of which an iteration has retired. */
+static bool has_iterated(const struct dbt_thread *t, const struct dbt_block *b, u32 off,
+			 const struct sigcontext_64 *m)
+{
+	const struct spill_range *string = string_at(b, off);
+	u64 more;
+
+	if (!string || !string->repeats)
+		return false;
+	more = string->moved ? t->arch.gs_base : 0;
+	return m->di != t->filter.from[1] || m->si - more != t->filter.from[0];
+}
+
 enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 {
 	struct sigcontext_64 *m =
@@ -227,6 +264,12 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 	if (!b || m->ip < code_addr(b->code))
 		return DBT_RESUME;
 	if (!traced_at(b, off, &index)) {
+		if (t->traced == TRACE_INSIDE && has_iterated(t, b, off, m)) {
+			t->traced = TRACE_NONE;
+			rewind_to_insn(t, b, m);
+			redirect(t, m);
+			return DBT_AT_BOUNDARY;
+		}
 		if (t->traced == TRACE_INSIDE && is_known_call(m->ip))
 			t->traced = TRACE_ENTERING;
 		return DBT_RESUME;
@@ -243,18 +286,6 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 	return DBT_AT_BOUNDARY;
 }
 
-/*
- * Whether the thread is at a string instruction whose source has the GS base added, between two
- * iterations. It may take too long for a signal to wait for its end.
- */
-static bool between_iterations(const struct dbt_block *b, u32 off)
-{
-	for (u32 i = 0; i < b->nr_spill_ranges; i++)
-		if (block_spill_ranges(b)[i].moved && block_spill_ranges(b)[i].begin == off)
-			return true;
-	return false;
-}
-
 bool arch_at_boundary(const struct dbt_block *b, u32 off)
 {
 	bool exact;
@@ -262,9 +293,6 @@ bool arch_at_boundary(const struct dbt_block *b, u32 off)
 	insn_at(b, off, &exact);
 	return exact || between_iterations(b, off);
 }
-
-static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b,
-			   struct sigcontext_64 *m);
 
 /* @first: of jumps in a row that take no instruction, to the first. */
 static enum dbt_where recover(struct dbt_thread *t, void *context, bool first)
@@ -371,11 +399,14 @@ u32 arch_rewind(const struct dbt_thread *t, const struct dbt_block *b, u32 off,
 static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
 {
 	u32 off = (u32)(m->ip - code_addr(b->code));
+	const struct spill_range *string = string_at(b, off);
 
 	if (t->stepping && !t->traced)
 		m->flags &= ~X86_EFLAGS_TF;
 	regs_from(&t->regs, m);
 	arch_meter_correct(t, b, off, arch_rewind(t, b, off, &t->regs));
+	if (string && string->repeats)
+		elements_of_string(t, code_at(b->code) + off, string->moved);
 }
 
 /*

@@ -115,7 +115,19 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 		return;
 	CHECK(b->nr_spill_ranges < SPILL_RANGES_MAX);
 	b->spill_ranges[b->nr_spill_ranges++] = (struct spill_range){
-		(u16)(r.begin - code), (u16)(r.end - code), r.mask, r.moved, 0};
+		(u16)(r.begin - code), (u16)(r.end - code), r.mask, r.moved, 0, 0};
+}
+
+/* A string instruction: its accesses are told behind it, or when it is left between iterations. */
+static void emit_repeated(struct build *b, const struct plan_insn *i)
+{
+	u32 n = b->nr_spill_ranges;
+	const u8 *begin = b->e.p;
+
+	emit_copy(b, i);
+	if (n == b->nr_spill_ranges)
+		branch_spill_range(b, begin, 0);
+	b->spill_ranges[n].repeats = 1;
 }
 
 /* Whether instruction @n is copied as it is, and nothing else is to be done. */
@@ -169,7 +181,12 @@ static void emit_insns(struct build *b)
 			accesses_record(b, n);
 		switch (i->role) {
 		case ROLE_COPY:
-		case ROLE_TRAP: emit_copy(b, i); break;
+		case ROLE_TRAP:
+			if (b->hooks && accesses_repeat(b, n))
+				emit_repeated(b, i);
+			else
+				emit_copy(b, i);
+			break;
 		case ROLE_ELIDE: log_direct(b, n, false); break;
 		case ROLE_SIDE: branch_side(b, n); break;
 		case ROLE_CALL: branch_call(b, n); break;
