@@ -433,7 +433,8 @@ def test_codes_of_the_vendor():
     r = run(*model, "sh", "-c", "cd /sys/bus/event_source/devices/cpu/events && grep . *")
     codes = dict(line.split(":", 1) for line in r.out.splitlines())
     modeled = {"cpu-cycles", "cache-references", "cache-misses", "branch-misses", "bus-cycles",
-               "ref-cycles", "stalled-cycles-frontend", "stalled-cycles-backend"}
+               "ref-cycles", "stalled-cycles-frontend", "stalled-cycles-backend", "mem-loads",
+               "mem-stores", "mem-loads-aux"}
     assert {"instructions", "branch-instructions"} <= set(codes) - modeled <= \
         {"instructions", *names}, r
     assert {"cpu-cycles", "branch-misses"} <= set(codes), r
@@ -715,13 +716,16 @@ def test_the_model_that_cpuid_shows():
                      (signature >> 4 & 15) | (signature >> 12 & 0xf0))
             assert shown == (family, number), (how, model, hex(signature))
     assert cpuid("run", "--cpu-model=host")[0] == native[0]
-    # Version 2; 48 bits; of the architectural events only instructions and branches are there; no
-    # fixed counters.
+    # Version 2; 48 bits; no fixed counters. Of the architectural events all are there with a model
+    # of the machine, without one only instructions and branches.
     for n in (3, 7):
         _, highest, vendor, eax, ebx, edx = cpuid("run", f"--counters={n}")
         assert (highest >= 10, vendor) == (True, native[2]), highest
         assert (eax & 255, eax >> 8 & 255, eax >> 16 & 255, eax >> 24) == (2, n, 48, 7), hex(eax)
-        assert ebx == 0b1011101 and edx == 0, (ebx, edx)
+        assert ebx == 0 and edx == 0, (ebx, edx)
+        assert cpuid("stat", "--pmu=virtual", "-o", "/dev/null", "-e", "instructions:u")[4] == 0
+        for how in (["run"], ["stat", "--pmu=virtual", "-o", "/dev/null", "-e", "instructions:u"]):
+            assert cpuid(*how, "--machine=none")[4] == 0b1011101, how
         assert cpuid("stat", "--pmu=virtual", f"--counters={n}", "-o", "/dev/null", "-e",
                      "instructions:u")[3] == eax
 

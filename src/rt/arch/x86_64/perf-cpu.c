@@ -1,13 +1,21 @@
 /* What the CPU's own instructions tell of the PMU: cpuid and rdpmc. */
 #include "abi/wire.h"
+#include "model/machine.h"
 #include "rt/arch/x86_64/cpuid.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/task/meter-page.h"
 
+/* Bits of leaf 0xA's EBX are architectural events that are not there: without a model these. */
+#define MODELED_EVENTS (BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(6)) /* cycles, ref, LLC, missed */
+
+static bool has_model(const struct run_config *run)
+{
+	return ((const struct machine *)(const void *)run->machine)->version;
+}
+
 /*
  * Clients choose their tables by family and model, so one that they know is shown; everything else
- * of CPUID stays. Leaf 0xA says version 2, 48-bit counters, and that instructions and branches are
- * there (bits set in EBX are events that are not).
+ * of CPUID stays. Leaf 0xA says version 2 and 48-bit counters.
  */
 void perf_cpuid(u32 leaf, u32 regs[4])
 {
@@ -25,8 +33,7 @@ void perf_cpuid(u32 leaf, u32 regs[4])
 		u32 counters = run->counters ? run->counters : 8;
 
 		regs[0] = 7u << 24 | 48u << 16 | (counters > 255 ? 255 : counters) << 8 | 2;
-		regs[1] = BIT(0) | BIT(2) | BIT(3) | BIT(4) |
-			  BIT(6); /* cycles, ref, LLC, mispredicted */
+		regs[1] = has_model(run) ? 0 : MODELED_EVENTS;
 		regs[2] = 0;
 		regs[3] = 0;
 	}
