@@ -48,8 +48,8 @@ u64 traces_mask(void)
 	       (memory && filter ? DBT_MASK_FILTER : 0);
 }
 
-/* The translator's, before it has begun, and for the program. */
-#define ROOM_FOR_OTHERS (192ull << 20)
+/* The translator's, before it has begun, and for the program and who looks for its image. */
+#define ROOM_FOR_OTHERS (288ull << 20)
 
 bool traces_have_room(void)
 {
