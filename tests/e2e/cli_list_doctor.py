@@ -115,6 +115,10 @@ def test_check_agrees_with_stat():
         r = run("stat", "-j", "-e", e["name"], "true")
         report = json.loads(r.err)
         count, = report["counts"]
+        # Of what the machine draws, for one, there is no telling whose it was.
+        if "counts whole CPUs" in count.get("reason", {}).get("why", ""):
+            report = json.loads(run("stat", "-a", "-j", "-e", e["name"], "true").err)
+            count, = report["counts"]
         assert (count["status"] != "not-supported") == e["opens"], (e, report)
         assert not e["opens"] or report["pmu"]["used"] == e["counted_by"], (e, report)
         # What fails is said alike.

@@ -34,14 +34,16 @@ static uint64_t xcr0(void)
 	return (uint64_t)d << 32 | a;
 }
 
+#define ROOM 16384 /* AMX's tiles have 8 KB */
+
 /* As much as CPUID tells of, up to the end of a mapping. */
 static unsigned char *last_area(unsigned size)
 {
-	unsigned char *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				 -1, 0);
+	unsigned char *at = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	mprotect(at + 4096, 4096, PROT_NONE);
-	return at + 4096 - size;
+	mprotect(at + ROOM, 4096, PROT_NONE);
+	return at + ROOM - size;
 }
 
 static int save(int dirty)
