@@ -98,7 +98,7 @@ struct model {
 	u32 windows;                  /* how many have begun */
 	struct sights *lines, *pages; /* of all cores; with caches, with TLBs */
 	struct huge_range huge[MODEL_HUGE_RANGES];
-	u64 cores_at, core_size;
+	u64 cores_at, core_size, ll_at, end;
 	struct model_core *core[MODEL_CORES]; /* those that have been asked for */
 };
 

@@ -205,8 +205,6 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 		model->lines = lines;
 		model->pages = pages;
 	}
-	if (parts & MODEL_CACHES)
-		cache_place(model ? &model->ll : NULL, l, m, MACHINE_LL);
 	if (parts & MODEL_BRANCHES && m->branch.direction == MACHINE_TAGE) {
 		u8 *bias = take(l, SITES);
 
@@ -219,6 +217,12 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 		model->core_size = core.used;
 	}
 	l->used += cores * core.used;
+	if (model)
+		model->ll_at = l->base + l->used;
+	if (parts & MODEL_CACHES)
+		cache_place(model ? &model->ll : NULL, l, m, MACHINE_LL);
+	if (model)
+		model->end = l->base + l->used;
 	return model;
 }
 
@@ -240,6 +244,12 @@ struct model *model_init(void *memory, const struct machine *m, u32 cores, u32 p
 u64 model_usual(const struct model *model)
 {
 	return model->cores_at + model->core_size - (u64)(uintptr_t)model;
+}
+
+const void *model_ll_tables(const struct model *model, u64 *size)
+{
+	*size = model->end - model->ll_at;
+	return (const void *)(uintptr_t)model->ll_at;
 }
 
 struct model_core *model_core(struct model *model, u32 index)

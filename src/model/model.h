@@ -171,8 +171,14 @@ u64 model_size(const struct machine *m, u32 cores, u32 parts);
  */
 struct model *model_init(void *memory, const struct machine *m, u32 cores, u32 parts);
 
-/* Of that memory the first bytes, which are nearly all that a program of one thread uses. */
+/*
+ * Of that memory the first bytes, which with LL's tables are nearly all that a program of one
+ * thread uses.
+ */
 u64 model_usual(const struct model *model);
+
+/* LL's tables, *@size bytes. How much of them is used is the program's: a line takes some ten. */
+const void *model_ll_tables(const struct model *model, u64 *size);
 
 /* The core of a thread, @index below the number of cores. More threads than cores share some. */
 struct model_core *model_core(struct model *model, u32 index);

@@ -2,6 +2,7 @@
 """What programs count on a machine that is simulated: accesses whose misses are known."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -128,6 +129,30 @@ def test_code_that_is_written():
     # 3,000 lines, which miss; and each version of the function is fetched and executed as it is.
     c, nothing = counted("jit", "3000"), counted("jit", "0")
     near(c["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], 3000, 2000)
+
+
+def peak_memory(machine):
+    """KB of the largest process of a `true` that the machine models."""
+    with subprocess.Popen([ANYPERF, "stat", "-o", "/dev/null", "--pmu=virtual", "--machine",
+                           machine, "-e", "cycles:u", "--", "true"], env=ENV) as p:
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = status
+    assert not status, (machine, status)
+    return usage.ru_maxrss
+
+
+def test_a_large_cache_takes_memory_as_it_is_used():
+    """That of some servers has 300 MB, and short programs use hardly any of it."""
+    text = subprocess.run([ANYPERF, "machine", "zen4"], env=ENV, capture_output=True, text=True,
+                          check=True).stdout
+    small = next(line for line in text.splitlines() if line.startswith("ll "))
+    large = re.sub(r"size \S+ ways \S+", "size 512M ways 16", small)
+    with scratch() as d:
+        path = os.path.join(d, "large")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text.replace(small, large).replace("machine zen4", "machine large"))
+        assert peak_memory(path) < peak_memory("zen4") + 8000, (peak_memory(path),
+                                                                peak_memory("zen4"))
 
 
 def test_strings_that_are_interrupted():

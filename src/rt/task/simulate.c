@@ -415,6 +415,19 @@ void simulate_told(struct thread *t)
 
 static const struct trace_user model_user = {.words = take_words, .settle = settle};
 
+/* Of LL's tables more are filled only as they are used: 300 MB of LL have 45 MB of them. */
+#define LL_FILLED (8ull << 20)
+
+static void fill_usual(const struct model *m)
+{
+	u64 size;
+	const void *ll = model_ll_tables(m, &size);
+
+	fill(m, model_usual(m));
+	if (size && size <= LL_FILLED)
+		fill(ll, size);
+}
+
 /* A model of the machine that we were told of; false if that is none, or without memory. */
 static bool make(u32 parts, bool each, bool windows)
 {
@@ -450,7 +463,7 @@ static bool make(u32 parts, bool each, bool windows)
 	for (u32 h = 0; h < halves; h++) {
 		struct model *m = model_init(model, &machine, MODEL_CORES, half[h].parts);
 
-		fill(m, model_usual(m));
+		fill_usual(m);
 		feed_init(&new->feed[h], m, NULL, half[h].fed, each);
 		/* Sites lie anywhere in it. */
 		if (half[h].fed & MODEL_BRANCHES)
