@@ -271,6 +271,20 @@ fn snip_xsavec
 	mov	eax, r8d
 	ret
 
+/* Tiles, of what a configuration at @rdi says. */
+fn snip_tiles
+	ldtilecfg [rdi]
+	mov	ecx, 100
+	tileloadd tmm0, [rdi + rcx + 256]
+	tileloaddt1 tmm1, [rdi + rcx * 4 + 512]
+	lea	r8, [rdi + 2048]
+	mov	rdx, -64
+	tilestored [r8 + rdx * 2 + 8], tmm1
+	tilestored [r8 + 8], tmm0
+	sttilecfg [rdi + 64]
+	tilerelease
+	ret
+
 /* A line that is read, and written: each the first time that it is touched. */
 fn snip_touch
 	mov	rax, [rdi + 512]

@@ -29,6 +29,7 @@ static bool filtered;
 
 u64 snip_operands(void *memory), snip_strings(void *memory), snip_touch(void *memory);
 u64 snip_emulated(void *memory), snip_bit_tests(void *memory);
+u64 snip_tiles(void *memory);
 u64 snip_xsave(void *memory, u64 features), snip_xsavec(void *memory, u64 features);
 
 struct noted {
@@ -229,6 +230,22 @@ static void want_xsave(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstr
 		want(pc, area + 512, compact ? 16 : 8, 's');
 }
 
+/* Of tiles 0 and 1 in the order of the configuration, as snip_tiles has them. */
+static const u8 tile_rows[] = {5, 3};
+static const u16 tile_bytes[] = {48, 16};
+
+static void want_tile(const struct dbt_regs *r, u64 pc, const ZydisDecodedOperand *op)
+{
+	bool stores = op[0].type == ZYDIS_OPERAND_TYPE_MEMORY;
+	const ZydisDecodedOperandMem *m = &op[stores ? 0 : 1].mem;
+	u32 tile = (u32)ZydisRegisterGetId(op[stores ? 1 : 0].reg.value);
+	u64 a = (u64)m->disp.value + reg_value(r, m->base, 0);
+
+	for (u32 row = 0; row < tile_rows[tile]; row++)
+		want(pc, a + row * reg_value(r, m->index, 0) * m->scale, tile_bytes[tile],
+		     stores ? 's' : 'l');
+}
+
 /* What the SDM says of instructions of which C code tells, each of several words. */
 static bool want_words(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
 		       const ZydisDecodedOperand *op)
@@ -256,6 +273,9 @@ static bool want_words(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstr
 	case ZYDIS_MNEMONIC_XSAVEC:
 	case ZYDIS_MNEMONIC_XRSTOR:
 	case ZYDIS_MNEMONIC_XRSTOR64: want_xsave(r, pc, z); return true;
+	case ZYDIS_MNEMONIC_TILELOADD:
+	case ZYDIS_MNEMONIC_TILELOADDT1:
+	case ZYDIS_MNEMONIC_TILESTORED: want_tile(r, pc, op); return true;
 	case ZYDIS_MNEMONIC_LGS:
 		a = r->gpr[DBT_RDI] + (u64)op[1].mem.disp.value;
 		want(pc, a, 4, 'l');
@@ -515,6 +535,26 @@ TEST(of_extended_state)
 	p.name = "xsavec";
 	p.fn = snip_xsavec;
 	memset(memory, 0, sizeof(memory));
+	check_program(guest_main(), &p);
+}
+
+#define REQ_XCOMP_PERM  0x1023
+#define XCOMP_TILE_DATA 18
+
+TEST(of_rows_of_tiles)
+{
+	static const struct program p = {"tiles", snip_tiles, {(u64)memory}};
+	u32 a = 7, b, c = 0, d;
+
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	if (!(d & BIT(24)) || syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XCOMP_TILE_DATA))
+		return;
+	memset(memory, 0, sizeof(memory));
+	memory[0] = 1;
+	for (u32 i = 0; i < ARRAY_SIZE(tile_rows); i++) {
+		memory[16 + 2 * i] = (u8)tile_bytes[i];
+		memory[48 + i] = tile_rows[i];
+	}
 	check_program(guest_main(), &p);
 }
 

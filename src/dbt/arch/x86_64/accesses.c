@@ -210,7 +210,7 @@ static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
 		add_strings(p, i);
 		return;
 	}
-	/* Their addresses are in vector registers; of tiles there are many. */
+	/* Elements tell: their addresses are in vector registers; of tiles there are many. */
 	if (i->special == SP_GATHER || i->special == SP_TILE)
 		return;
 	if (i->mem_read && i->attr & (INSN_MEM | INSN_MOFFS) && !(i->attr & INSN_NOADDR))

@@ -1,8 +1,8 @@
 /*
  * Accesses that slots do not tell, for the trace. Where accesses are traced a block ends in front
  * of such an instruction, as at a place (place.c), and C code looks at the registers, which are the
- * guest's: vector registers of gathers and scatters, the offset of a bit test, and what of the
- * extended state is in use that an instruction saves or restores.
+ * guest's: vector registers of gathers and scatters, the offset of a bit test, how many rows a tile
+ * has, and what of the extended state is in use that an instruction saves or restores.
  */
 #include "dbt/arch/x86_64/plan-priv.h"
 #include "sys/kernel.h"
@@ -102,9 +102,15 @@ static bool is_xsave(const struct insn *d)
 	       (d->mem_read == INSN_SIZE_VARIES || d->mem_write == INSN_SIZE_VARIES);
 }
 
+/* tileloadd, tileloaddt1, tilestored */
+static bool is_tile(const struct insn *d)
+{
+	return d->special == SP_TILE && d->attr & INSN_MEM && d->opcode == 0x4b;
+}
+
 bool tells_elements(const struct insn *d)
 {
-	return is_gather(d) || is_bit_test(d) || is_xsave(d);
+	return is_gather(d) || is_bit_test(d) || is_xsave(d) || is_tile(d);
 }
 
 static u64 base_of(const struct dbt_thread *t, const struct insn *d)
@@ -272,6 +278,32 @@ static void tell_xsave(struct dbt_thread *t, const struct insn *d, u64 pc)
 		     area + XSAVE_HEADER);
 }
 
+#define XCOMP_TILES BIT(17) /* the configuration of tiles; without one in use there are none */
+
+/* SDM Vol. 1, 18.3: what sttilecfg stores. */
+struct tile_config {
+	u8 palette, start_row, reserved[14];
+	u16 bytes_of_row[16];
+	u8 rows[16];
+};
+
+/* A row each, as far apart as the index says; after a fault the CPU begins behind those it has. */
+static void tell_tile(struct dbt_thread *t, const struct insn *d, u64 pc)
+{
+	u64 apart = d->mem.index == REG_NONE ? 0 : t->regs.gpr[d->mem.index] << d->mem.scale;
+	struct tile_config config;
+	u32 tile = insn_reg_field(d) & 7;
+
+	path_elements(t, pc);
+	if (!(in_use() & XCOMP_TILES))
+		return;
+	/* sttilecfg [rax] */
+	__asm__ volatile(".byte 0xc4, 0xe2, 0x79, 0x49, 0x00" : : "a"(&config) : "memory");
+	for (u64 row = config.start_row; row < config.rows[tile]; row++)
+		path_element(t, d->mem_write ? PATH_STORE : PATH_LOAD, config.bytes_of_row[tile],
+			     address_of(t, d, pc, (row - 1) * apart));
+}
+
 static u32 size_of_step(const struct insn *d)
 {
 	if (d->mem_read && d->mem_read != INSN_SIZE_VARIES)
@@ -323,4 +355,6 @@ void arch_tell_elements(struct dbt_thread *t)
 		tell_bit_test(t, &d, pc);
 	else if (is_xsave(&d))
 		tell_xsave(t, &d, pc);
+	else if (is_tile(&d))
+		tell_tile(t, &d, pc);
 }
