@@ -159,6 +159,17 @@ static u32 word(void)
 	return (u32)number();
 }
 
+/* As slots, so where strings begin and end that an instruction was interrupted in. */
+static void keep_short(u32 *words, u32 n)
+{
+	for (u32 i = 0; i + 2 < n; i++) {
+		if ((words[i] & PATH_TRACE_KIND) != PATH_TRACE_ELEMENT)
+			continue;
+		words[i + 1] &= 0xfff;
+		words[i + 2] = 0;
+	}
+}
+
 static void feed_any(const struct machine *m, u32 parts, bool each)
 {
 	struct model *model = model_new(m, 1, parts);
@@ -195,6 +206,7 @@ static void feed_any(const struct machine *m, u32 parts, bool each)
 		for (u32 i = 0; i < in.nr_words; i++)
 			if (words[i] < PATH_WORDS && words[i] >= PATH_FIRST + PATHS)
 				words[i] = PATH_WORDS - 1;
+		keep_short(words, in.nr_words);
 		feed_words(feed, t, core, &in);
 		CHECK(feed->used <= FEED_ROOM && t->nr_stashed <= PATH_SLOTS_MAX);
 		CHECK(t->nr_stashed_records <= FEED_RECORDS);
