@@ -10,6 +10,7 @@ import tempfile
 from e2e import ANYPERF, Skip, main
 
 WATCHED = os.environ["E2E_WATCHED"]
+FAULTS = os.environ["E2E_FAULTS"]
 TIMES = "100000000"
 
 
@@ -82,6 +83,16 @@ def test_gdb_while_it_works():
     assert line(p) == "waiting"
     gdb(guest_of(p))
     assert end(p) == expected
+
+
+def test_faults_of_a_tracee():
+    """gdb tries at its start whether a child of its own can return to data."""
+    seen = [subprocess.run([*before, FAULTS], capture_output=True, text=True, timeout=30,
+                           check=True)
+            for before in ([], [ANYPERF, "run", "--"], [ANYPERF, "stat", "-o", "/dev/null",
+                                                        "--pmu=virtual", "-e", "cycles:u", "--"])]
+    assert "2 handled" in seen[0].stdout, seen
+    assert all(r.stdout == seen[0].stdout for r in seen), seen
 
 
 def test_gdb_under_another_run():

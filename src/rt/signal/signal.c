@@ -296,6 +296,39 @@ void signal_release_held(struct thread *t)
 	}
 }
 
+bool signal_send_own(struct thread *t, const siginfo_t *info, struct cpu_fault fault)
+{
+	long ret;
+
+	t->own = (struct pending){*info, fault};
+	t->debug.trapping = 1;
+	ret = raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), info->si_signo,
+			(long)&t->own.info);
+	t->debug.trapping = 0;
+	return !ret;
+}
+
+/*
+ * A fault that is noted first, which a tracer is to see as what it is: signal_trap() would be a
+ * trap of the program's for it. False: there is more to deliver.
+ */
+static bool show_fault(struct thread *t)
+{
+	struct pending p = t->pending[0];
+
+	if (!t->traced || !from_cpu(&p.info))
+		return false;
+	t->pending_count--;
+	memmove(&t->pending[0], &t->pending[1], t->pending_count * sizeof(p));
+	if (!signal_send_own(t, &p.info, p.fault)) {
+		signal_raise(t, &p.info, p.fault);
+		return false;
+	}
+	/* The tracer may have kept it. */
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	return !t->pending_count;
+}
+
 void signal_deliver(struct thread *t)
 {
 	if (t->held & ~t->sigmask)
@@ -304,7 +337,8 @@ void signal_deliver(struct thread *t)
 		t->in_mask_call = false;
 		return;
 	}
-	signal_trap();
+	if (!show_fault(t))
+		signal_trap();
 }
 
 void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_fault fault)
@@ -442,12 +476,6 @@ static void debug_trap(struct thread *t, const siginfo_t *info, struct ucontext 
 {
 	struct pending p = {*info, CPU_FAULT_DEBUG};
 
-	if (t->debug.trapping) {
-		if (deliver_one(t, &p, uc) != DYING)
-			deliver_notes(t, uc);
-		dbt_interrupt(&t->dbt);
-		return;
-	}
 	switch (dbt_accessed(&t->dbt, uc)) {
 	case DBT_AT_BOUNDARY:
 		if (deliver_one(t, &p, uc) != DYING)
@@ -507,6 +535,13 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	if (is_stop(info)) {
 		handle_stop(t, info, uc);
+		return;
+	}
+	if (t->debug.trapping && sig == t->own.info.si_signo &&
+	    info->si_code == t->own.info.si_code) {
+		if (deliver_one(t, &t->own, uc) != DYING)
+			deliver_notes(t, uc);
+		dbt_interrupt(&t->dbt);
 		return;
 	}
 	if (sig == SIGTRAP && info->si_code == TRAP_HWBKPT) {

@@ -50,6 +50,11 @@ void signal_force_segv(struct thread *t);
 
 /* The same for any signal that the program brings upon itself. */
 void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
+/*
+ * Raises it at once, by a signal of the kernel's: so a tracer sees it, and what that lets through
+ * is delivered. False: the kernel refuses, and nothing has happened.
+ */
+bool signal_send_own(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
 
 /*
  * SIGTRAP of an event with attr.sigtrap: delivered before the guest runs on, or if that blocks it

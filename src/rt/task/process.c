@@ -284,6 +284,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	perf_forked(t, pf);
 	sample_forked(t);
 	debug_forked(t);
+	t->traced = false;
 }
 
 struct thread *locks_take(struct thread *t)

@@ -128,7 +128,9 @@ struct thread {
 	/* Not 0: no guest call is begun. Written by the handler and this thread. */
 	u32 pending_count;
 	struct pending pending[PENDING_MAX];
-	u64 held; /* synchronous signals sent by somebody while the guest blocks them */
+	struct pending own; /* what signal_send_own() sends */
+	bool traced;        /* it has asked for a tracer (PTRACE_TRACEME) */
+	u64 held;           /* synchronous signals sent by somebody while the guest blocks them */
 	siginfo_t held_info[8];
 	u64 alt_sp, alt_size;
 	u64 min_altstack; /* AT_MINSIGSTKSZ: what a frame with all features takes; 0 unknown */

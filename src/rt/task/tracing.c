@@ -164,7 +164,10 @@ long guest_ptrace(struct thread *t)
 	if (ret)
 		return ret;
 	switch (request) {
-	case PTRACE_TRACEME: meter_set_traced(t->proc->pid, true); break;
+	case PTRACE_TRACEME:
+		t->traced = true;
+		meter_set_traced(t->proc->pid, true);
+		break;
 	case PTRACE_ATTACH:
 	case PTRACE_SEIZE: meter_set_traced(tid, true); break;
 	case PTRACE_DETACH: meter_set_traced(tid, false); break;

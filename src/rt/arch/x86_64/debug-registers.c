@@ -54,10 +54,6 @@ void debug_forked(struct thread *t)
 	memset(&t->debug, 0, sizeof(t->debug));
 }
 
-/*
- * The signal is a real one, so that the tracer sees it, and what it lets through comes back to
- * signal_handler().
- */
 void debug_place(struct thread *t, u64 pc)
 {
 	struct debug_registers *d = &t->debug;
@@ -74,9 +70,7 @@ void debug_place(struct thread *t, u64 pc)
 	info.si_code = TRAP_HWBKPT;
 	info.si_addr = (void *)pc;
 	d->met = met;
-	d->trapping = 1;
-	CHECK(!raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), SIGTRAP, (long)&info));
-	d->trapping = 0;
+	CHECK(signal_send_own(t, &info, CPU_FAULT_DEBUG));
 }
 
 /* The tracer */

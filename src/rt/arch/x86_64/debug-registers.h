@@ -21,7 +21,7 @@ struct debug_registers {
 	u32 execution; /* a bit for each that stops execution there */
 	u32 changed;   /* not taken over yet */
 	u32 met;       /* a bit for each that has stopped the thread, until the tracer is told */
-	u32 trapping;  /* the thread is sending itself the signal for that */
+	u32 trapping;  /* the thread is in signal_send_own() */
 	/* Its addresses among the places of its memory. */
 	u64 places[DEBUG_REGISTERS];
 	u32 nr_places;
@@ -41,7 +41,10 @@ void debug_place(struct thread *t, u64 pc);
  */
 void debug_before_ptrace(u64 request, u32 tid, u64 at);
 long debug_after_ptrace(u64 request, u32 tid, u64 at);
-/* The tracee, whose struct thread is at @thread, stands at one that it has met, and in no call. */
+/*
+ * The tracee, whose struct thread is at @thread, stands at a signal that it sends itself for what
+ * the program has done, and in no call.
+ */
 bool debug_is_trapping(u32 tid, u64 thread);
 enum debug_kicked {
 	DEBUG_NOT_KICKED, /* no need of that */
