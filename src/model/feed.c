@@ -51,22 +51,30 @@ static void access(struct feed_thread *t, struct model_core *core, const struct 
 static void string(struct feed_thread *t, struct model_core *core, const struct feed_op *op,
 		   const u64 *slots)
 {
-	u64 moved = slots[op->index] - (slots[op->base] + op->target), step = op->size;
-	u64 n, at[2];
+	u64 moved = slots[op->index] - (slots[op->base] + op->target);
+	struct model_string s[2];
+	u32 nr = op->and_next ? 2 : 1;
+	bool down;
+	u64 n;
 
 	if (op->taken & PATH_ADDR32)
 		moved = (u64)(s64)(s32)moved;
-	if ((s64)moved < 0) {
-		moved = -moved;
-		step = -step;
+	down = (s64)moved < 0;
+	n = (down ? -moved : moved) / op->size;
+	/* Both strings have elements of a size. */
+	for (u32 i = 0; i < nr; i++)
+		s[i] = (struct model_string){.at = address(t, op + i, slots),
+					     .size = op->size,
+					     .stores = op[i].branch == PATH_STORES};
+	if (likely(!t->watching)) {
+		model_strings(core, op->pc, s, nr, n, down);
+		return;
 	}
-	n = moved / op->size;
-	at[0] = address(t, op, slots);
-	at[1] = op->and_next ? address(t, op + 1, slots) : 0;
-	for (; n; n--, at[0] += step, at[1] += step) {
-		access(t, core, op, at[0]);
-		if (op->and_next)
-			access(t, core, op + 1, at[1]);
+	for (; n; n--) {
+		for (u32 i = 0; i < nr; i++) {
+			access(t, core, op + i, s[i].at);
+			s[i].at += down ? -(u64)op->size : op->size;
+		}
 	}
 }
 

@@ -204,6 +204,19 @@ void model_fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near);
 struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size);
 struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 size);
 
+/*
+ * What a string instruction at @ip does that repeats @n times and goes over @nr strings, one or
+ * two: the same as so many accesses, of an element of each in turn. @down: to lower addresses. Each
+ * string is where it would go on, then.
+ */
+struct model_string {
+	u64 at;
+	u32 size; /* of an element, not 0 */
+	bool stores;
+};
+void model_strings(struct model_core *core, u64 ip, struct model_string *s, u32 nr, u64 n,
+		   bool down);
+
 #define MODEL_FILTER_SETS 512u /* most */
 
 /*

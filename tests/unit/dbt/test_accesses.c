@@ -67,6 +67,17 @@ struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 s
 	return (struct model_access){0};
 }
 
+void model_strings(struct model_core *core, u64 ip, struct model_string *s, u32 nr, u64 n,
+		   bool down)
+{
+	for (; n; n--) {
+		for (u32 i = 0; i < nr; i++) {
+			(s[i].stores ? model_store : model_load)(core, ip, s[i].at, s[i].size);
+			s[i].at += down ? -(u64)s[i].size : s[i].size;
+		}
+	}
+}
+
 void model_prefetch(struct model_core *core, u64 addr)
 {
 	(void)core;
