@@ -21,6 +21,9 @@
 
 #define STACK_SIZE   65536
 #define JOIN_SECONDS 10
+/* Who hangs up may be a session that ends, which has its name for a moment more. */
+#define JOIN_TRIES    50
+#define JOIN_PAUSE_US 20000
 
 const char *ap__no_process(int err)
 {
@@ -195,14 +198,36 @@ static bool is_session(int segment_fd, int bootstrap)
 	       cred.uid == geteuid();
 }
 
+/* What it has to say. -ECONNRESET: it hangs up. */
+static int ask(int sock, struct session_joined *joined, int *segment_fd, int *bootstrap)
+{
+	struct wire_fd_message message;
+	int err = receive_fd(sock, joined, sizeof(*joined), segment_fd);
+
+	if (!err) {
+		err = receive_fd(sock, &message, sizeof(message), bootstrap);
+		/* It has begun to answer. */
+		err = err == -ECONNRESET ? -EPROTO : err;
+	}
+	close(sock);
+	return err;
+}
+
 int ap__session_join(const char *name, struct run_config *config, int *segment_fd, int *bootstrap,
 		     char *why, size_t len)
 {
-	struct session_joined joined;
-	struct wire_fd_message message;
-	int sock, err = connect_to(name, &sock);
+	struct session_joined joined = {0};
+	int sock, err, asked = 0;
 
-	*segment_fd = *bootstrap = -1;
+	for (u32 i = 0; i < JOIN_TRIES; i++) {
+		*segment_fd = *bootstrap = -1;
+		err = connect_to(name, &sock);
+		if (!err)
+			asked = ask(sock, &joined, segment_fd, bootstrap);
+		if (err || asked != -ECONNRESET)
+			break;
+		usleep(JOIN_PAUSE_US);
+	}
 	if (err) {
 		snprintf(why, len,
 			 err == -ECONNREFUSED   ? "there is no session named \"%s\""
@@ -215,10 +240,7 @@ int ap__session_join(const char *name, struct run_config *config, int *segment_f
 			 name);
 		return err;
 	}
-	err = receive_fd(sock, &joined, sizeof(joined), segment_fd);
-	if (!err)
-		err = receive_fd(sock, &message, sizeof(message), bootstrap);
-	close(sock);
+	err = asked;
 	if (!err && joined.magic == SESSION_START_MAGIC && is_session(*segment_fd, *bootstrap)) {
 		*config = joined.config;
 		return 0;

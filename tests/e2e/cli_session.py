@@ -227,6 +227,26 @@ def test_who_does_not_answer_is_not_waited_for():
         assert "does not answer" in err, err
 
 
+ENDING = """
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(f"\\0anyperf-{sys.argv[1]}")
+s.listen(128)
+print("here", flush=True)
+time.sleep(0.3)
+"""
+
+
+def test_who_ends_is_no_session_any_more():
+    """Its name is taken until it has ended, and who has connected until then is hung up on."""
+    name = f"ending-{os.getpid()}"
+    with subprocess.Popen([sys.executable, "-c", ENDING, f"{os.getuid()}-{name}"],
+                          stdout=subprocess.PIPE, text=True) as p:
+        assert p.stdout.readline() == "here\n"
+        r = run("run", "--session", name, "--", "echo", "started")
+    assert r.status == 0 and r.out == "started\n", r
+
+
 def test_a_joined_run_names_its_own_failures():
     with Session("--count") as s, scratch() as d:
         path = uncounted(d)

@@ -60,7 +60,7 @@ int receive_fd(int sock, void *bytes, size_t len, int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
-	return -ECONNRESET;
+	return n ? -EPROTO : -ECONNRESET;
 }
 
 int fd_message_send(int sock, u32 slot, u32 seq, int fd)
