@@ -175,7 +175,7 @@ struct path_correction {
 struct dbt_filtering {
 	u64 addr, upto, what, back, flags;
 	u64 saved[3];
-	u64 from[2];   /* where a string instruction has begun */
+	u64 from[2];   /* where a string instruction has begun, also without a filter */
 	u64 fs_base;   /* of the CPU's kind; arch_filter_begin() */
 	bool is_stale; /* code other than the cache's may have changed it since */
 	/* Of each set minus the line that was accessed, or stored to, last; 0: none. */
