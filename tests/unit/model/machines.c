@@ -64,3 +64,24 @@ u64 random_number(u64 *state)
 	*state ^= *state << 17;
 	return *state;
 }
+
+struct machine small_machine_of(u32 i)
+{
+	struct machine m = small_machine();
+
+	set_cache(&m, MACHINE_L1D, i & 32 ? 4096 : 1024, i & 16 ? 1 : 4);
+	if (i & 8)
+		set_cache(&m, MACHINE_L1D, 3072, 3);
+	set_cache(&m, MACHINE_L2, i & 1 ? 16384 : 0, 4);
+	m.cache[MACHINE_L2].inclusion = i & 2 ? MACHINE_INCLUSIVE : MACHINE_NEITHER;
+	m.cache[MACHINE_LL].inclusion = i & 4 ? MACHINE_INCLUSIVE : MACHINE_NEITHER;
+	set_cache(&m, MACHINE_LL, 32768, 8);
+	m.cache[MACHINE_L1D].policy = i & 64 ? MACHINE_PLRU : MACHINE_LRU;
+	m.cache[MACHINE_L1D].prefetch = i & 128 ? MACHINE_NEXT_LINE | MACHINE_STRIDE : 0;
+	if (!(i & 3))
+		m.memory.crossing = i & 4 ? MACHINE_ONCE : MACHINE_EACH;
+	if (i & 1)
+		m.memory.crossing = MACHINE_EACH;
+	m.tlb[MACHINE_TLB2] = (struct machine_tlb){.entries = 32, .ways = 32};
+	return m;
+}

@@ -7,6 +7,10 @@
 /* A small machine without L2, second TLB and prefetchers, everything LRU. */
 struct machine small_machine(void);
 
+/* One with other caches, policies and crossings for each number below SMALL_MACHINES. */
+#define SMALL_MACHINES 256u
+struct machine small_machine_of(u32 i);
+
 void set_cache(struct machine *m, enum machine_cache_id id, u64 size, u32 ways);
 
 /* A checked model; ends the program if the machine is wrong. Free it with model_free(). */

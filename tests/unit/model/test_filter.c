@@ -3,7 +3,7 @@
  * translated code has it lets through. Both count the same, whatever the machine.
  */
 #include "unit/model/machines.h"
-#include "unit/test.h"
+#include "unit/model/same-counts.h"
 
 #include "model/machines.h"
 
@@ -44,18 +44,6 @@ static void filtered(const struct machine *m, struct model_core *core, struct fi
 			f->store[line % sets] = line + 1;
 	}
 	tell(m, core, addr, size, store);
-}
-
-static void expect_same(const struct model_core *a, const struct model_core *b, const char *what)
-{
-	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
-		u64 one = model_count(a, (enum model_counter)i);
-		u64 other = model_count(b, (enum model_counter)i);
-
-		if (one != other)
-			TEST_FAIL("%s: counter %u is %llu, and %llu with the filter", what, i,
-				  (unsigned long long)one, (unsigned long long)other);
-	}
 }
 
 /* Accesses of @cores in turns, mostly near the last one. */
@@ -129,23 +117,9 @@ TEST(shipped_machines)
 
 TEST(small_machines)
 {
-	for (u32 i = 0; i < 256; i++) {
-		struct machine m = small_machine();
+	for (u32 i = 0; i < SMALL_MACHINES; i++) {
+		struct machine m = small_machine_of(i);
 
-		set_cache(&m, MACHINE_L1D, i & 32 ? 4096 : 1024, i & 16 ? 1 : 4);
-		if (i & 8)
-			set_cache(&m, MACHINE_L1D, 3072, 3);
-		set_cache(&m, MACHINE_L2, i & 1 ? 16384 : 0, 4);
-		m.cache[MACHINE_L2].inclusion = i & 2 ? MACHINE_INCLUSIVE : MACHINE_NEITHER;
-		m.cache[MACHINE_LL].inclusion = i & 4 ? MACHINE_INCLUSIVE : MACHINE_NEITHER;
-		set_cache(&m, MACHINE_LL, 32768, 8);
-		m.cache[MACHINE_L1D].policy = i & 64 ? MACHINE_PLRU : MACHINE_LRU;
-		m.cache[MACHINE_L1D].prefetch = i & 128 ? MACHINE_NEXT_LINE | MACHINE_STRIDE : 0;
-		if (!(i & 3))
-			m.memory.crossing = i & 4 ? MACHINE_ONCE : MACHINE_EACH;
-		if (i & 1)
-			m.memory.crossing = MACHINE_EACH;
-		m.tlb[MACHINE_TLB2] = (struct machine_tlb){.entries = 32, .ways = 32};
 		compare_parts(&m, "a small machine");
 	}
 }
