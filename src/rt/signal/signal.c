@@ -314,10 +314,11 @@ bool signal_send_own(struct thread *t, const siginfo_t *info, struct cpu_fault f
  */
 static bool show_fault(struct thread *t)
 {
-	struct pending p = t->pending[0];
+	struct pending p;
 
-	if (!t->traced || !from_cpu(&p.info))
+	if (!t->traced || !from_cpu(&t->pending[0].info))
 		return false;
+	p = t->pending[0];
 	t->pending_count--;
 	memmove(&t->pending[0], &t->pending[1], t->pending_count * sizeof(p));
 	if (!signal_send_own(t, &p.info, p.fault)) {

@@ -151,9 +151,7 @@ static void add_string(struct planning *p, const struct insn *i, u8 reg, bool st
 
 static void add_strings(struct planning *p, const struct insn *i)
 {
-	u32 size = i->mem_read && i->mem_read != INSN_SIZE_VARIES     ? i->mem_read
-		   : i->mem_write && i->mem_write != INSN_SIZE_VARIES ? i->mem_write
-								      : i->opsize;
+	u32 size = string_step(i);
 
 	if (i->mem_read && i->gpr_read & BIT(REG_RSI))
 		add_string(p, i, REG_RSI, false, size);

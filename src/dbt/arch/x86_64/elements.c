@@ -202,10 +202,17 @@ struct component {
 static const struct component *component_of(u32 i)
 {
 	static struct component known[XSAVE_COMPONENT];
+	static const struct component none;
 	static u64 asked;
-	u32 a = 0xd, b, c = i, d;
+	u32 a = 0, b, c = i, d;
 
 	if (!(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) & BIT(i))) {
+		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+		/* Intel's CPUs answer for leaves that are not there. */
+		if (a < 0xd)
+			return &none;
+		a = 0xd;
+		c = i;
 		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
 		known[i] = (struct component){.size = a, .offset = b, .aligned = c & 2};
 		__atomic_fetch_or(&asked, BIT(i), __ATOMIC_RELEASE);
@@ -278,7 +285,7 @@ static void tell_xsave(struct dbt_thread *t, const struct insn *d, u64 pc)
 		     area + XSAVE_HEADER);
 }
 
-#define XCOMP_TILES BIT(17) /* the configuration of tiles; without one in use there are none */
+#define XCOMP_TILES 17 /* the configuration of tiles; without one in use there are none */
 
 /* SDM Vol. 1, 18.3: what sttilecfg stores. */
 struct tile_config {
@@ -295,7 +302,8 @@ static void tell_tile(struct dbt_thread *t, const struct insn *d, u64 pc)
 	u32 tile = insn_reg_field(d) & 7;
 
 	path_elements(t, pc);
-	if (!(in_use() & XCOMP_TILES))
+	/* On a CPU without tiles the guest's instruction is no good, and ours would be neither. */
+	if (!component_of(XCOMP_TILES)->size || !(in_use() & BIT(XCOMP_TILES)))
 		return;
 	/* sttilecfg [rax] */
 	__asm__ volatile(".byte 0xc4, 0xe2, 0x79, 0x49, 0x00" : : "a"(&config) : "memory");
@@ -304,7 +312,7 @@ static void tell_tile(struct dbt_thread *t, const struct insn *d, u64 pc)
 			     address_of(t, d, pc, (row - 1) * apart));
 }
 
-static u32 size_of_step(const struct insn *d)
+u32 string_step(const struct insn *d)
 {
 	if (d->mem_read && d->mem_read != INSN_SIZE_VARIES)
 		return d->mem_read;
@@ -335,9 +343,9 @@ void elements_of_string(struct dbt_thread *t, const u8 *native, bool of_gs)
 		flags |= of_gs ? PATH_GS : d.mem.seg == SEG_FS ? PATH_FS : 0;
 	path_strings(t, t->regs.rip, (source + dest) * 2u, flags);
 	if (source)
-		tell_ends(t, PATH_LOADS, size_of_step(&d), t->filter.from[0], si);
+		tell_ends(t, PATH_LOADS, string_step(&d), t->filter.from[0], si);
 	if (dest)
-		tell_ends(t, d.mem_write ? PATH_STORES : PATH_LOADS, size_of_step(&d),
+		tell_ends(t, d.mem_write ? PATH_STORES : PATH_LOADS, string_step(&d),
 			  t->filter.from[1], di);
 }
 

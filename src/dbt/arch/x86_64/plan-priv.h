@@ -68,6 +68,8 @@ bool is_emulated_branch(const struct insn *d);
 
 /* Where it accesses memory C code tells, arch_tell_elements(); insn_scan() says enough of it. */
 bool tells_elements(const struct insn *d);
+/* Bytes of an element of a string instruction. */
+u32 string_step(const struct insn *d);
 /*
  * A string instruction, copied to @native, has been interrupted between two iterations, and t->regs
  * are set: tells what it has done since filter.from. @of_gs: its source had that prefix.

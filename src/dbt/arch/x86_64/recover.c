@@ -144,7 +144,10 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
 	path_correct(t, b->path_block, restart, index, 1);
 }
 
-/* The string instruction at @off that code comes before, as it is traced or its source has GS. */
+/*
+ * The string instruction at @off, with code in front of it, as it is traced or its source has GS:
+ * the thread is between two iterations. To wait for its end takes a trap for each.
+ */
 static const struct spill_range *string_at(const struct dbt_block *b, u32 off)
 {
 	for (u32 i = 0; i < b->nr_spill_ranges; i++) {
@@ -154,15 +157,6 @@ static const struct spill_range *string_at(const struct dbt_block *b, u32 off)
 			return s;
 	}
 	return NULL;
-}
-
-/*
- * Whether the thread is at such an instruction, between two iterations. To wait for its end takes a
- * trap for each.
- */
-static bool between_iterations(const struct dbt_block *b, u32 off)
-{
-	return string_at(b, off);
 }
 
 static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index,
@@ -291,7 +285,7 @@ bool arch_at_boundary(const struct dbt_block *b, u32 off)
 	bool exact;
 
 	insn_at(b, off, &exact);
-	return exact || between_iterations(b, off);
+	return exact || string_at(b, off);
 }
 
 /* @first: of jumps in a row that take no instruction, to the first. */
@@ -329,7 +323,7 @@ static enum dbt_where recover(struct dbt_thread *t, void *context, bool first)
 			at_boundary(t, b, off, index, m);
 			return DBT_AT_BOUNDARY;
 		}
-		if (between_iterations(b, off)) {
+		if (string_at(b, off)) {
 			rewind_to_insn(t, b, m);
 			redirect(t, m);
 			return DBT_AT_BOUNDARY;
