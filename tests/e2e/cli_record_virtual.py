@@ -14,6 +14,7 @@ from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 FIXED = os.environ["E2E_FIXED"]
 SPIN = os.environ["E2E_SPIN"]
+CHURN = os.environ["E2E_CHURN"]
 
 
 HAS_PMU = any(re.match("cpu|armv", d) for d in os.listdir("/sys/bus/event_source/devices"))
@@ -222,6 +223,13 @@ def test_children_may_be_left_out():
         of = Counter(line.split()[1] for line in script(f"{d}/a", "comm,pid")
                      if line.split()[0] == "fixed")
         assert len(of) == 1 and n // 101 <= sum(of.values()) <= n // 101 + 1, (of, r)
+
+
+def test_forks_while_threads_end():
+    """A child copies no half of what a thread that ends is giving up."""
+    with scratch() as d:
+        r = record(f"{d}/a", "-e", "instructions:u", "-c", "10000", "--", CHURN, "1000")
+        assert r.out == "0 0\n", r
 
 
 def test_events_of_the_kernel_beside_the_cpus():

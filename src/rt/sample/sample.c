@@ -607,5 +607,8 @@ void sample_end(struct thread *t)
 	for (u32 slot = 0; t->sampling.own && slot < TRACE_EVENTS; slot++)
 		cpu_timer_set(&sampler_of(t)->timers[slot], slot, 0);
 	places_take_over(t, true);
+	/* Others look at it by the list, and a fork must not copy half of this. */
+	threads_lock(t);
 	sample_unmap(t);
+	threads_unlock(t);
 }

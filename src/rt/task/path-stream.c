@@ -222,11 +222,13 @@ void stream_begin(struct thread *t)
 
 void stream_end(struct thread *t)
 {
-	if (!t->stream)
+	struct path_stream *s = t->stream;
+
+	if (!s)
 		return;
-	__atomic_store_n(&t->stream->ended, 1, __ATOMIC_RELEASE);
-	region_unmap_file(t->stream, sizeof(*t->stream));
-	t->stream = NULL;
+	__atomic_store_n(&s->ended, 1, __ATOMIC_RELEASE);
+	t->stream = NULL; /* before it is gone, as in traces_unmap() */
+	region_unmap_file(s, sizeof(*s));
 }
 
 void stream_rescue(struct thread *other)

@@ -630,6 +630,7 @@ void simulate_forked(struct thread *t)
 
 void simulate_end(struct thread *t)
 {
+	struct feed_thread *feed = t->modeled.feed;
 	struct thread *me = this_thread();
 
 	modeled_tally_leave(t);
@@ -644,7 +645,7 @@ void simulate_end(struct thread *t)
 		cores_used &= ~BIT(t->modeled.core);
 		unlock_all(me);
 	}
-	if (t->modeled.feed)
-		region_unmap(t->modeled.feed, MODEL_HALVES * sizeof(*t->modeled.feed));
-	t->modeled.feed = NULL;
+	t->modeled.feed = NULL; /* before it is gone, as in traces_unmap() */
+	if (feed)
+		region_unmap(feed, MODEL_HALVES * sizeof(*feed));
 }

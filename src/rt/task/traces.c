@@ -107,16 +107,19 @@ void traces_hand_over(struct thread *t)
 			users[i]->settle(t);
 }
 
+/* Forgotten first: the child of who forks meanwhile would unmap what it has there by then. */
 void traces_unmap(struct thread *t)
 {
-	if (t->dbt.slots_start && filter)
-		limits_ours(0, GUARD);
-	if (t->dbt.slots_start)
-		region_unmap((void *)t->dbt.slots_start, PATH_SLOTS_SIZE);
+	u64 slots = t->dbt.slots_start, trace = t->dbt.trace_start;
+
 	t->dbt.slots_start = t->dbt.slots_at = 0;
-	if (!t->dbt.trace_start)
+	t->dbt.trace_start = t->dbt.trace_begin = t->dbt.trace_at = 0;
+	if (slots && filter)
+		limits_ours(0, GUARD);
+	if (slots)
+		region_unmap((void *)slots, PATH_SLOTS_SIZE);
+	if (!trace)
 		return;
 	limits_ours(0, GUARD);
-	region_unmap((void *)t->dbt.trace_start, MAPPED_SIZE);
-	t->dbt.trace_start = t->dbt.trace_begin = t->dbt.trace_at = 0;
+	region_unmap((void *)trace, MAPPED_SIZE);
 }
