@@ -9,6 +9,7 @@
 #include "rt/mm/maps.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/proc/memory-file.h"
 #include "rt/proc/shown-lines.h"
 #include "rt/proc/shown-text.h"
 #include "rt/sandbox/seccomp.h"
@@ -31,6 +32,7 @@ enum proc_kind {
 	PROC_STATUS,
 	PROC_LIMITS,
 	PROC_STATM,
+	PROC_MEM,
 	PROC_HIDDEN, /* one of our descriptors, below fd or fdinfo: not there */
 };
 
@@ -60,6 +62,7 @@ static enum proc_kind kind_of_name(const char *name)
 	} names[] = {
 		{"exe", PROC_EXE},       {"maps", PROC_MAPS},     {"smaps", PROC_SMAPS},
 		{"status", PROC_STATUS}, {"limits", PROC_LIMITS}, {"statm", PROC_STATM},
+		{"mem", PROC_MEM},
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
@@ -534,9 +537,19 @@ long guest_open(struct thread *t)
 		if ((w.flags & O_ACCMODE) != O_RDONLY || w.flags & (O_PATH | O_DIRECTORY))
 			break;
 		return open_snapshot(t, &s, path, &w);
+	case PROC_MEM: memory_file_opened(); break;
 	default: break;
 	}
 	return call_kernel(t);
+}
+
+bool proc_is_own_memory(struct thread *t, int fd)
+{
+	char path[CONTROL_PATH];
+	struct proc_file s = {0};
+
+	return fd_path(fd, path, sizeof(path)) > 0 && parse(t, path, &s) && s.kind == PROC_MEM &&
+	       s.pid == t->proc->pid;
 }
 
 /* A descriptor of the link itself (O_PATH, O_NOFOLLOW), with an empty path. */

@@ -14,6 +14,9 @@
  */
 bool proc_exe_path(struct thread *t, const char *path, char *out);
 
+/* Whether @fd is /proc/PID/mem of the process itself. */
+bool proc_is_own_memory(struct thread *t, int fd);
+
 long guest_open(struct thread *t);     /* open, openat */
 long guest_readlink(struct thread *t); /* and readlinkat */
 /* Calls on a path that may go through /proc/PID/exe: stat, access and their relatives. */

@@ -5,6 +5,7 @@
  */
 #include "say.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -277,9 +278,46 @@ static void filled(void)
 	SAY("filled: %lu", sum);
 }
 
+static ssize_t write_by(int way, int fd, const void *code, size_t n, off_t at)
+{
+	struct iovec v = {(void *)code, n};
+
+	switch (way) {
+	case 0: return pwrite(fd, code, n, at);
+	case 1: return pwritev(fd, &v, 1, at);
+	case 2: return syscall(SYS_pwritev2, fd, &v, 1, at, 0L, 0);
+	}
+	lseek(fd, at, SEEK_SET);
+	switch (way) {
+	case 3: return write(fd, code, n);
+	case 4: return writev(fd, &v, 1);
+	default: return syscall(SYS_pwritev2, fd, &v, 1, -1L, -1L, 0);
+	}
+}
+
+/* Through /proc/self/mem, whatever the page's protection is, as some JITs do. */
+static void by_file(int prot)
+{
+	int fd = open("/proc/self/mem", O_RDWR);
+	unsigned char code[16], *p = pages(4096, PROT_READ | PROT_WRITE);
+	unsigned int sum = 0;
+	ssize_t n = 0;
+
+	emit_add(p, 1);
+	mprotect(p, 4096, prot);
+	for (int i = 0; i < 12; i++) {
+		sum = sum * 3 + (unsigned int)call(p, i);
+		n += write_by(i % 6, fd, code, emit_add(code, i * i), (off_t)(uintptr_t)p);
+	}
+	SAY("by a file: %u %zd", sum, n);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argv;
+	by_file(PROT_READ | PROT_EXEC);
+	by_file(PROT_READ | PROT_WRITE | PROT_EXEC);
 	one_thread();
 	linked();
 	many_threads();
