@@ -52,7 +52,8 @@ static int make(char *path, char *why, size_t len)
 
 static bool read_seed(int dir, u64 *seed)
 {
-	int fd = openat(dir, SEED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* Not to wait for who opens the other end, should it be a FIFO. */
+	int fd = openat(dir, SEED, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	bool ok = fd >= 0 && read(fd, seed, sizeof(*seed)) == (ssize_t)sizeof(*seed) && *seed;
 
 	if (fd >= 0)

@@ -178,6 +178,9 @@ def damage(path, how):
     elif how == "link":
         os.rename(path, path + ".x")
         os.symlink(path + ".x", path)
+    elif how == "pipe":
+        os.remove(path)
+        os.mkfifo(path, 0o600)
     else:
         with open(path, "r+b") as f:
             f.seek(int(size * how))
@@ -191,7 +194,8 @@ def test_a_folder_that_is_damaged():
         right = counted(cache, "sort", "/etc/passwd")
         # What was found whole is not summed up again until somebody writes to it.
         counted(cache, "sort", "/etc/passwd")
-        for how in ("empty", "short", "foreign", "link", 0, 0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.9999):
+        for how in ("empty", "short", "foreign", "link", "pipe", 0, 0.001, 0.1, 0.3, 0.5, 0.7, 0.9,
+                    0.9999):
             for name in kept(cache):
                 damage(f"{cache}/anyperf/translations/{name}", how)
             now = counted(cache, "sort", "/etc/passwd")
@@ -200,6 +204,14 @@ def test_a_folder_that_is_damaged():
                 os.remove(f"{cache}/anyperf/translations/{name}")
             for _ in range(2):
                 counted(cache, "sort", "/etc/passwd")
+
+
+def test_a_seed_that_is_a_pipe():
+    with scratch() as cache:
+        right = counted(cache, FIXED)
+        damage(f"{cache}/anyperf/translations/seed", "pipe")
+        for _ in range(2):
+            assert counted(cache, FIXED) == right
 
 
 def replace(path):

@@ -193,7 +193,9 @@ static bool file_open(u64 name, struct stored_image *image)
 	char text[20];
 
 	file_name(text, name);
-	image->fd = (int)fd_open(fd_get(FD_IMAGES), text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* Not to wait for who opens the other end, should it be a FIFO. */
+	image->fd = (int)fd_open(fd_get(FD_IMAGES), text,
+				 O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (image->fd < 0)
 		return false;
 	if (is_ours(image))
