@@ -9,7 +9,7 @@
  *   a jump to where a function begins, or to another object or kind of section, opens a frame too:
  *     the call of a tail, which ends with the frame below
  *   a jump into the middle of a function that has an open frame, from another function, ends all
- *     that it has called: longjmp, and exceptions
+ *     that it has called: longjmp, and exceptions. Who has called _Unwind_Resume is left for good
  */
 #include <stdlib.h>
 #include <string.h>
@@ -224,16 +224,26 @@ static bool is_same(const struct calls_fn *a, const struct calls_fn *b)
 	       (!b->name[m] || !strcmp(b->name + m, ".cold"));
 }
 
-/* How many frames end if the thread goes on in the middle of the function at @s. */
+/*
+ * How many frames end if the thread goes on in the middle of the function at @s. A call by way of a
+ * linkage table is two frames: that of the slot, which is not told of, and that of its jump.
+ */
 static u32 frames_into(const struct calls_thread *t, const struct calls_span *s)
 {
+	bool unwinds = false;
+
 	if (s->code.entry || !s->code.fn->symbol || is_same(s->code.fn, t->last->span->code.fn))
 		return 0;
 	for (u32 i = t->nr; i > 0; i--) {
 		const struct calls_frame *f = &t->frame[i - 1];
 
-		if (f->edge && !f->emulated && is_same(f->from->span->code.fn, s->code.fn))
+		if (f->edge)
+			unwinds = f->edge->to->fn->unwinds;
+		if (f->emulated)
+			continue;
+		if (!unwinds && is_same(f->from->span->code.fn, s->code.fn))
 			return t->nr - i + 1;
+		unwinds = false;
 	}
 	return 0;
 }

@@ -23,6 +23,7 @@ struct calls_fn {
 	u64 symbol;       /* address of the symbol; 0: it has none */
 	bool skip;        /* what is executed in it is its caller's: slots of linkage tables */
 	bool pop_on_jump; /* its jump to another function is a return and a call */
+	bool unwinds;     /* it goes on in a caller of its caller, and never in that one */
 	bool toggle;      /* entering and leaving it switches collecting on and off */
 	bool dump_before, dump_after, zero_before;
 };

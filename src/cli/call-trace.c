@@ -105,6 +105,7 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 	if (made) {
 		fn->symbol = place.symbol;
 		fn->pop_on_jump = !strncmp(fn->name, "_dl_runtime_resolve", 19);
+		fn->unwinds = !strcmp(fn->name, "_Unwind_Resume");
 		trace->describe(trace->data, fn, place.section == SECTION_PLT);
 	}
 	*code = (struct calls_code){fn, place.region, place.entry, place.address};

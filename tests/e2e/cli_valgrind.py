@@ -14,6 +14,7 @@ from e2e import ANYPERF, ENV, TOOLS, Skip, main, run
 
 CALLED = os.environ["E2E_CALLED"]
 REQUESTS = os.environ.get("E2E_REQUESTS")
+LEFT = os.environ.get("E2E_LEFT")
 # Neither knows of the other's AVX-512 and REP, so both go without.
 PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM,-AVX2"}
 
@@ -421,10 +422,35 @@ def theirs(*args):
         return {name[4:]: Profile(os.path.join(d, name)) for name in os.listdir(d)}
 
 
-def of_program(p):
-    fns = {f for f, o in p.objects.items() if o == REQUESTS and f[0] not in "0("}
+def of_program(p, program=REQUESTS):
+    fns = {f for f, o in p.objects.items() if o == program and f[0] not in "0("}
     return ({f: n for f, n in p.self.items() if f in fns},
             {e: n for e, n in p.calls.items() if e[0] in fns and e[1] in fns})
+
+
+def test_functions_that_are_left():
+    if not LEFT:
+        raise Skip("there is no C++")
+    p = profile(program=(LEFT,))[0][""]
+    for name in ("sorts", "within", "thrower(int)", "catcher(int)"):
+        assert name in p.self and name + "'2" not in p.self, (name, of_program(p, LEFT))
+    # Each level has ended by an exception, and the first one with none.
+    assert p.calls["deep(int)", "Guard::~Guard()"][0] == 10, of_program(p, LEFT)
+    assert p.calls["deep(int)'2", "Guard::~Guard()"][0] == 13, of_program(p, LEFT)
+    assert p.calls["main", "sorts"][0] == p.calls["sorts", "qsort"][0] == 10, of_program(p, LEFT)
+    if not shutil.which("valgrind"):
+        return
+    for options in ([], ["--toggle-collect=qsort"], ["--toggle-collect=longjmp"]):
+        ours, other = profile(*options, program=(LEFT,))[0][""], theirs(*options, LEFT)[""]
+        (self, calls), (their_self, their_calls) = of_program(ours, LEFT), of_program(other, LEFT)
+        assert self == their_self, (options, self, their_self)
+        # Inclusive costs have in them what depends on which libraries there are: the unwinder's,
+        # and the loader's.
+        counts, their_counts = ({e: n[0] for e, n in c.items()} for c in (calls, their_calls))
+        assert counts == their_counts, (options, counts, their_counts)
+        for e, n in their_calls.items():
+            if e[1] in ("leaf", "Guard::~Guard()"):
+                assert calls[e] == n, (options, e, calls[e], n)
 
 
 def test_client_requests():

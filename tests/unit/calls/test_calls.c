@@ -11,7 +11,7 @@ enum { A = 0x1000, B = 0x1100, C = 0x1200, D = 0x1300, PLT = 0x5000, RESOLVE = 0
 static struct calls_profile got;
 static u32 dumps;
 static char last_trigger[100];
-static const char *toggled = "";
+static const char *toggled = "", *unwinder = "";
 
 static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
 {
@@ -38,6 +38,7 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 	}
 	code->fn->symbol = pc & ~0xffull;
 	code->fn->toggle = !strcmp(code->fn->name, toggled);
+	code->fn->unwinds = !strcmp(code->fn->name, unwinder);
 }
 
 static void on_dump(void *data, struct calls_graph *g, const char *trigger)
@@ -226,6 +227,59 @@ TEST(longjmp_ends_what_was_called)
 	EXPECT_EQ(self_of("a", 0), 7);
 	EXPECT_EQ(call_of("a", "b", 0)->cost, 3);
 	EXPECT_EQ(call_of("a", "c", 0)->cost, 2);
+	calls_graph_free(g);
+}
+
+TEST(longjmp_ends_what_was_called_by_a_linkage_table)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g, 1);
+
+	run(t, g, C, 1, PATH_CALL);
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, PLT, 1, PATH_JUMP_IND);
+	run(t, g, B, 1, PATH_CALL);
+	run(t, g, D, 1, PATH_JUMP_IND);
+	run(t, g, A + 0x20, 5, PATH_CALL);
+	run(t, g, D, 2, PATH_RETURN);
+	run(t, g, A + 0x25, 1, PATH_RETURN);
+	run(t, g, C + 1, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 8);
+	EXPECT_EQ(self_of("a", 1), 0);
+	EXPECT_EQ(self_of("c", 0), 2);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 2);
+	EXPECT_EQ(call_of("a", "d", 0)->cost, 2);
+	EXPECT_EQ(call_of("c", "a", 0)->cost, 12);
+	calls_graph_free(g);
+}
+
+/* Each level of a cleans up and resumes, which d does: that goes on in the one before. */
+TEST(an_exception_leaves_level_by_level)
+{
+	struct calls_graph *g;
+	struct calls_thread *t;
+
+	unwinder = "d";
+	g = new_graph(true);
+	t = calls_thread_new(g, 1);
+	run(t, g, C, 1, PATH_CALL);
+	for (u32 i = 0; i < 3; i++)
+		run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 1, PATH_RETURN);
+	for (u32 i = 0; i < 3; i++) {
+		run(t, g, A + 0x20, 4, PATH_CALL);
+		run(t, g, PLT, 1, PATH_JUMP_IND);
+		run(t, g, D, 2, PATH_RETURN);
+	}
+	run(t, g, C + 0x20, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 1 + 5);
+	EXPECT_EQ(self_of("a", 1), 2 + 2 * 5);
+	EXPECT_EQ(self_of("c", 0), 2);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 1);
+	EXPECT_EQ(call_of("c", "a", 0)->cost, 3 + 1 + 3 * 7);
+	unwinder = "";
 	calls_graph_free(g);
 }
 
