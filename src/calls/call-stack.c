@@ -212,16 +212,31 @@ static u32 frames_to(const struct calls_thread *t, u64 pc)
 	return 0;
 }
 
-/* The same function, or the part of it that the compiler has put elsewhere. */
+/* Without what is said of the part of a function that the compiler has put elsewhere. */
+static size_t length_of(const char *name)
+{
+	static const char *const said[] = {".cold", " [clone .cold]"};
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+		size_t m = strlen(said[i]);
+
+		if (n > m && !strcmp(name + n - m, said[i]))
+			return n - m;
+	}
+	return n;
+}
+
+/* The same function, or that part of it. */
 static bool is_same(const struct calls_fn *a, const struct calls_fn *b)
 {
-	size_t n = strcspn(a->name, "."), m = strcspn(b->name, ".");
+	size_t n;
 
 	if (a == b)
 		return true;
-	return n == m && n && !strncmp(a->name, b->name, n) && !strcmp(a->object, b->object) &&
-	       (!a->name[n] || !strcmp(a->name + n, ".cold")) &&
-	       (!b->name[m] || !strcmp(b->name + m, ".cold"));
+	n = length_of(a->name);
+	return n == length_of(b->name) && !strncmp(a->name, b->name, n) &&
+	       !strcmp(a->object, b->object);
 }
 
 /*

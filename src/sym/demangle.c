@@ -1,6 +1,7 @@
 #include "sym/demangle.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,18 +143,46 @@ static size_t length_of(const char *name)
 	return rust ? rust : strcspn(name, ".@");
 }
 
-char *sym_demangle_whole(const char *name)
+/* Behind the suffix of a clone at @p, as binutils have it: .cold, .constprop.0; @p: it is none. */
+static const char *behind_clone(const char *p)
 {
-	demangle_fn *fn;
-	char *text, *plain;
+	static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	size_t n = *p == '.' ? strspn(p + 1, lower) : 0;
+
+	if (!n)
+		return p;
+	p += 1 + n;
+	while (*p == '.' && (n = strspn(p + 1, "0123456789")))
+		p += 1 + n;
+	return p;
+}
+
+/* @text, which is freed, and what the compiler has made of it. NULL: the rest is no such suffix. */
+static char *add_clones(char *text, const char *rest)
+{
+	const char *end;
+	char *more;
+
+	while (text && (end = behind_clone(rest)) != rest) {
+		if (asprintf(&more, "%s [clone %.*s]", text, (int)(end - rest), rest) < 0)
+			more = NULL;
+		free(text);
+		text = more;
+		rest = end;
+	}
+	if (!*rest || *rest == '@')
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* What is of C++ and stands in front of suffixes. NULL: nothing, or nobody can read it. */
+static char *demangle_cxx(const char *name)
+{
+	demangle_fn *fn = find_function();
+	char *plain = fn ? strndup(name, length_of(name)) : NULL, *text;
 	int status;
 
-	if (!sym_is_mangled(name))
-		return NULL;
-	if (name[1] == 'R')
-		return sym_demangle_rust(name);
-	fn = find_function();
-	plain = fn ? strndup(name, length_of(name)) : NULL;
 	if (!plain)
 		return NULL;
 	/* Of what is as long as memory the demangler would make that, and take its time. */
@@ -165,10 +194,27 @@ char *sym_demangle_whole(const char *name)
 	return text;
 }
 
+char *sym_demangle_whole(const char *name)
+{
+	char *text;
+
+	if (!sym_is_mangled(name))
+		return NULL;
+	if (name[1] == 'R')
+		return sym_demangle_rust(name);
+	text = demangle_cxx(name);
+	return sym_rust_legacy_length(name) ? text : add_clones(text, name + length_of(name));
+}
+
 char *sym_demangle(const char *name)
 {
-	char *text = sym_demangle_whole(name);
+	char *text;
 
+	if (!sym_is_mangled(name))
+		return NULL;
 	/* Rust's names have no types that could be cut off. */
-	return text && name[1] == 'Z' ? sym_strip_types(text) : text;
+	if (name[1] == 'R')
+		return sym_demangle_rust(name);
+	text = demangle_cxx(name);
+	return text ? sym_strip_types(text) : NULL;
 }

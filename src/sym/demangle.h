@@ -17,7 +17,10 @@ static inline bool sym_is_mangled(const char *name)
 /* To be freed; NULL: it is not such a name, or nobody can read it. */
 char *sym_demangle(const char *name);
 
-/* The same with parameters and return type. */
+/*
+ * The same with parameters and return type, and of C++ with what the compiler has made of the
+ * function, as binutils tell it: f(int) [clone .cold].
+ */
 char *sym_demangle_whole(const char *name);
 
 /* Cuts parameters and return type off a name that was demangled, in place. Returns it. */

@@ -1,8 +1,8 @@
 /*
  * PURPOSE: the functions of one ELF file as Valgrind knows them, which is not quite as perf does
  * (symbols.h): every symbol with a size that is no label, from both symbol tables and the debug
- * file; of several names the shortest; names of C++ with their parameters; the frames below main
- * under one name. And the kinds of its sections, and the lines of its code.
+ * file; of several names the shortest; names of C++ with their parameters and clones; the frames
+ * below main under one name. And the kinds of its sections, and the lines of its code.
  *
  * Lifetime: load .. free. Names live as long as the table.
  */

@@ -12,10 +12,10 @@ static struct calls_profile got;
 static u32 dumps;
 static char last_trigger[100];
 static const char *toggled = "", *unwinder = "";
+static const char *names[] = {"a", "b", "c", "d"};
 
 static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
 {
-	static const char *const names[] = {"a", "b", "c", "d"};
 	char text[40];
 	bool made;
 
@@ -281,6 +281,39 @@ TEST(an_exception_leaves_level_by_level)
 	EXPECT_EQ(call_of("c", "a", 0)->cost, 3 + 1 + 3 * 7);
 	unwinder = "";
 	calls_graph_free(g);
+}
+
+/* The jump back is no longjmp into the level of a that has called this one. */
+TEST(a_function_goes_on_behind_its_cold_part)
+{
+	static const char *const hot[] = {"a", "a.part.0", "a(int, ...)", "a(int) [clone .isra.0]"};
+
+	for (u32 i = 0; i < ARRAY_SIZE(hot); i++) {
+		struct calls_graph *g;
+		struct calls_thread *t;
+		char cold[60];
+
+		snprintf(cold, sizeof(cold), i < 2 ? "%s.cold" : "%s [clone .cold]", hot[i]);
+		names[0] = hot[i];
+		names[1] = cold;
+		g = new_graph(true);
+		t = calls_thread_new(g, 1);
+		run(t, g, C, 1, PATH_CALL);
+		run(t, g, A, 1, PATH_CALL);
+		run(t, g, A, 1, PATH_JUMP);
+		run(t, g, B, 3, PATH_JUMP_IND);
+		run(t, g, A + 0x20, 5, PATH_RETURN);
+		run(t, g, A + 1, 1, PATH_RETURN);
+		run(t, g, C + 1, 1, PATH_PLAIN);
+		take(g);
+		EXPECT_EQ(self_of(hot[i], 0), 2);
+		EXPECT_EQ(self_of(hot[i], 1), 1);
+		EXPECT_EQ(self_of(cold, 0), 8);
+		EXPECT_EQ(call_of("c", hot[i], 0)->cost, 11);
+		calls_graph_free(g);
+	}
+	names[0] = "a";
+	names[1] = "b";
 }
 
 TEST(a_return_to_an_earlier_caller_ends_all_between)

@@ -199,6 +199,42 @@ TEST(cxx_names_of_any_length)
 	free(text);
 }
 
+/* As c++filt of binutils 2.40 and Valgrind show them; perf shows the function. */
+TEST(clones_of_the_compiler)
+{
+	static const char *const names[][2] = {
+		{"_Z1fi.cold", "f(int) [clone .cold]"},
+		{"_Z1fi.constprop.0", "f(int) [clone .constprop.0]"},
+		{"_Z1fi.part.0.isra.1", "f(int) [clone .part.0] [clone .isra.1]"},
+		{"_Z1fi.constprop.0.cold", "f(int) [clone .constprop.0] [clone .cold]"},
+		{"_Z1fi._omp_fn.3.cold.12", "f(int) [clone ._omp_fn.3] [clone .cold.12]"},
+		{"_Z1fi.llvm.1234.56", "f(int) [clone .llvm.1234.56]"},
+		{"_Z1fi@@V_1.0", "f(int)"},
+		{"_Z1fi.cold@@V_1.0", "f(int) [clone .cold]"},
+		{"_ZN1l4main17hfc665b17335c9548E.llvm.1", "l::main"},
+	};
+	static const char *const wrong[] = {"_Z1fi.", "_Z1fi.Cold", "_Z1fi.cold.", "_Z1fi.a-b"};
+	char *text = sym_demangle("_Z1fi");
+
+	/* There is no libstdc++. */
+	if (!text)
+		return;
+	free(text);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		text = sym_demangle_whole(names[i][0]);
+		EXPECT_STREQ(text ?: "(none)", names[i][1]);
+		free(text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		EXPECT(!sym_demangle_whole(wrong[i]));
+	text = sym_demangle("_Z1fi.constprop.0.cold");
+	EXPECT_STREQ(text ?: "(none)", "f");
+	free(text);
+	text = sym_demangle("_ZL1x.lto_priv.0");
+	EXPECT_STREQ(text ?: "(none)", "x");
+	free(text);
+}
+
 /* Whatever may be within itself: it would need more stack than there is. */
 TEST(cxx_names_that_are_deep)
 {
