@@ -31,14 +31,13 @@ struct quick {
 	struct run_recording *recording; /* NULL: nothing is */
 };
 
-static QUICK void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
-			     bool emulated)
+static QUICK void open_frame(struct quick *q, struct calls_edge *e, bool emulated)
 {
 	struct calls_frame *f = q->top++;
 
 	if (q->simulated)
 		q->simulated->entered[f - q->simulated->frame] = q->simulated->events;
-	f->from = from;
+	f->site = q->last;
 	f->edge = e;
 	f->enter = q->cost;
 	f->ret = emulated ? 0 : q->last->behind;
@@ -67,7 +66,7 @@ static QUICK bool call(struct quick *q, struct calls_cell *from, struct calls_sp
 	if (unlikely(!e || e->from != from)) {
 		if (s->fn->skip) {
 			from = q->cell;
-			open_frame(q, from, NULL, emulated);
+			open_frame(q, NULL, emulated);
 			if (!q->nonskipped)
 				q->nonskipped = from;
 			return true;
@@ -81,7 +80,7 @@ static QUICK bool call(struct quick *q, struct calls_cell *from, struct calls_sp
 		return false;
 	++*active;
 	e->count++;
-	open_frame(q, from, e, emulated);
+	open_frame(q, e, emulated);
 	q->context = e->to;
 	q->nonskipped = NULL;
 	return true;
@@ -133,12 +132,12 @@ static QUICK bool come_back(struct quick *q, const struct calls_span *s)
 static QUICK bool pass_on(struct quick *q, struct calls_span *s)
 {
 	const struct calls_span *last = q->last;
+	struct calls_cell *from = q->nonskipped ? q->nonskipped : q->cell;
 
 	if (last->end == PATH_RETURN)
 		return come_back(q, s);
-	/* What is called by what is not told of returns to somewhere else. */
 	if (calls_span_calls(last))
-		return !q->nonskipped && call(q, q->cell, s, false);
+		return call(q, from, s, false);
 	if (last->end == PATH_PLAIN)
 		return true;
 	if (!s->entry) {
@@ -150,7 +149,7 @@ static QUICK bool pass_on(struct quick *q, struct calls_span *s)
 	}
 	if (q->top == q->bottom || last->fn->pop_on_jump)
 		return false;
-	return call(q, q->nonskipped ? q->nonskipped : q->cell, s, true);
+	return call(q, from, s, true);
 }
 
 /* The instructions of @s, by whoever executes them now. */

@@ -141,7 +141,7 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	if (!to->skip && t->nonskipped)
 		from = t->nonskipped;
 	f = new_frame(t);
-	*f = (struct calls_frame){.from = from,
+	*f = (struct calls_frame){.site = t->last->span,
 				  .enter = t->cost,
 				  .context = t->context,
 				  .nonskipped = t->nonskipped,
@@ -256,7 +256,7 @@ static u32 frames_into(const struct calls_thread *t, const struct calls_span *s)
 			unwinds = f->edge->to->fn->unwinds;
 		if (f->emulated)
 			continue;
-		if (!unwinds && is_same(f->from->span->code.fn, s->code.fn))
+		if (!unwinds && is_same(f->site->code.fn, s->code.fn))
 			return t->nr - i + 1;
 		unwinds = false;
 	}
@@ -308,7 +308,7 @@ static void pop_on_jump(struct calls_thread *t)
 
 	if (!f || !f->edge)
 		return;
-	t->last = f->from;
+	t->last = f->edge->from;
 	pop(t);
 }
 

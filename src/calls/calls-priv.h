@@ -102,7 +102,7 @@ struct calls_edge {
 
 /* An open call. */
 struct calls_frame {
-	struct calls_cell *from;
+	const struct calls_span *site; /* what has called; the edge says who is said to have */
 	struct calls_edge *edge;       /* NULL: it is not told of */
 	u64 enter;                     /* the cost when it began */
 	u64 ret;                       /* where it returns to; 0: nowhere, or it is emulated */
@@ -210,7 +210,7 @@ static inline bool calls_span_calls(const struct calls_span *s)
 /* Where the call returns to; 0: nowhere. */
 static inline u64 calls_frame_ret(const struct calls_frame *f)
 {
-	return !f->emulated && calls_span_calls(f->from->span) ? f->from->span->behind : 0;
+	return !f->emulated && calls_span_calls(f->site) ? f->site->behind : 0;
 }
 
 struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *fn, u32 level);

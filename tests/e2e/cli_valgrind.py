@@ -442,7 +442,8 @@ def test_functions_that_are_left():
     if not shutil.which("valgrind"):
         return
     for options in ([], ["--toggle-collect=qsort"], ["--toggle-collect=longjmp"],
-                    ["--toggle-collect=*cold*"]):
+                    ["--toggle-collect=*cold*"], ["--fn-skip=sorts"], ["--fn-skip=qsort"],
+                    ["--fn-skip=deep*"], ["--fn-skip=catcher*"]):
         ours, other = profile(*options, program=(LEFT,))[0][""], theirs(*options, LEFT)[""]
         (self, calls), (their_self, their_calls) = of_program(ours, LEFT), of_program(other, LEFT)
         assert self == their_self, (options, self, their_self)

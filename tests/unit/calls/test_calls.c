@@ -211,6 +211,41 @@ TEST(slots_of_linkage_tables_are_their_callers)
 	calls_graph_free(g);
 }
 
+/* With --fn-skip. Also where its caller is left from what it has called. */
+TEST(a_function_that_is_not_told_of_calls)
+{
+	for (u32 leaves = 0; leaves < 2; leaves++) {
+		struct calls_graph *g = new_graph(true);
+		struct calls_thread *t = calls_thread_new(g, 1);
+
+		run(t, g, C, 1, PATH_CALL);
+		run(t, g, A, 1, PATH_CALL);
+		for (u32 i = 0; i < 3; i++) {
+			run(t, g, PLT + i * 2, 2, PATH_CALL);
+			run(t, g, B, 4, PATH_RETURN);
+		}
+		run(t, g, PLT + 6, 2, PATH_CALL);
+		if (leaves) {
+			run(t, g, D, 1, PATH_JUMP_IND);
+		} else {
+			run(t, g, D, 1, PATH_RETURN);
+			run(t, g, PLT + 8, 1, PATH_RETURN);
+		}
+		run(t, g, A + 1, 5, PATH_CALL);
+		run(t, g, B, 4, PATH_RETURN);
+		run(t, g, A + 6, 1, PATH_RETURN);
+		run(t, g, C + 1, 1, PATH_PLAIN);
+		take(g);
+		EXPECT_EQ(self_of("a", 0), 7 + 8 + !leaves);
+		EXPECT_EQ(self_of("b", 0), 16);
+		EXPECT_EQ(self_of("b", 1), 0);
+		EXPECT_EQ(self_of("c", 0), 2);
+		EXPECT_EQ(call_of("a", "d", 0)->cost, 1);
+		EXPECT_EQ(call_of("c", "a", 0)->cost, 7 + 8 + !leaves + 16 + 1);
+		calls_graph_free(g);
+	}
+}
+
 TEST(longjmp_ends_what_was_called)
 {
 	struct calls_graph *g = new_graph(true);
