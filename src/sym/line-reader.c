@@ -41,8 +41,10 @@ static struct {
 	int (*lineendsequence)(Dwarf_Line *line, bool *is);
 	int (*getaranges)(Dwarf *dwarf, Dwarf_Aranges **ranges, size_t *nr);
 	Dwarf_Arange *(*onearange)(Dwarf_Aranges *ranges, size_t i);
+	Dwarf_Arange *(*getarange_addr)(Dwarf_Aranges *ranges, u64 addr);
 	int (*getarangeinfo)(Dwarf_Arange *range, u64 *addr, u64 *len, u64 *offset);
 	u64 (*dieoffset)(Dwarf_Die *die);
+	int (*haspc)(Dwarf_Die *die, u64 pc);
 } dw;
 
 /* The name of a file that DWARF tells relative to where its unit was compiled. */
@@ -122,7 +124,9 @@ bool line_reader_works(void)
 	    RESOLVE(onesrcline, "dwfl_onesrcline") && RESOLVE(dwarf_line, "dwfl_dwarf_line") &&
 	    RESOLVE(lineendsequence, "dwarf_lineendsequence") &&
 	    RESOLVE(getaranges, "dwarf_getaranges") && RESOLVE(onearange, "dwarf_onearange") &&
-	    RESOLVE(getarangeinfo, "dwarf_getarangeinfo") && RESOLVE(dieoffset, "dwarf_dieoffset"))
+	    RESOLVE(getarange_addr, "dwarf_getarange_addr") &&
+	    RESOLVE(getarangeinfo, "dwarf_getarangeinfo") &&
+	    RESOLVE(dieoffset, "dwarf_dieoffset") && RESOLVE(haspc, "dwarf_haspc"))
 		return true;
 	if (dw.lib)
 		dlclose(dw.lib);
@@ -224,6 +228,18 @@ static bool add_row(struct line_reader *r, Dwfl_Line *line)
 	return true;
 }
 
+/*
+ * Whether the last row, of @cu, is of no instruction: behind the last one of a sequence, whose end
+ * libdw has put in front of it.
+ */
+static bool is_empty(const struct line_reader *r, Dwarf_Die *cu, u64 bias)
+{
+	const struct line_row *row = &r->row[r->nr_rows - 1];
+
+	return r->nr_rows > 1 && row->line && !row[-1].line && row[-1].addr == row->addr &&
+	       !dw.haspc(cu, row->addr - bias);
+}
+
 /* What ends at an address comes before what begins there. */
 static int by_addr(const void *a, const void *b)
 {
@@ -258,9 +274,12 @@ static void gather_rows(struct line_reader *r)
 		if ((known && bsearch(&offset, known, nr_known, sizeof(offset), by_offset)) ||
 		    dw.getsrclines(cu, &n))
 			continue;
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			if (!add_row(r, dw.onesrcline(cu, i)))
 				break;
+			if (r->nr_rows && is_empty(r, cu, bias))
+				r->nr_rows--;
+		}
 	}
 	free(known);
 	if (r->nr_rows)
@@ -329,6 +348,21 @@ static const char *join(struct line_reader *r, const char *dir, const char *name
 	return path;
 }
 
+/*
+ * Whether .debug_aranges, if there is one, has @addr. libdwfl takes what lies between two ranges of
+ * a unit for the unit's, and an empty row at the end of the former for what is executed there.
+ */
+static bool is_in_range(const struct line_reader *r, u64 addr)
+{
+	Dwarf_Aranges *ranges;
+	size_t nr;
+	u64 bias;
+	Dwarf *dwarf = dw.getdwarf(r->mod, &bias);
+
+	return !dwarf || dw.getaranges(dwarf, &ranges, &nr) || !nr ||
+	       dw.getarange_addr(ranges, addr - bias);
+}
+
 /* By libdwfl. */
 static bool find_line(struct line_reader *r, u64 addr, const char **name, const char **dir,
 		      u32 *line)
@@ -336,7 +370,7 @@ static bool find_line(struct line_reader *r, u64 addr, const char **name, const 
 	Dwfl_Line *found = dw.getsrc(r->mod, addr);
 	int nr = 0;
 
-	if (!found)
+	if (!found || !is_in_range(r, addr))
 		found = find_row(r, addr);
 	*name = found ? dw.lineinfo(found, NULL, &nr, NULL, NULL, NULL) : NULL;
 	if (!*name || nr <= 0)

@@ -23,7 +23,7 @@ typedef struct Dwarf_Lines Dwarf_Lines;
 typedef struct Dwarf_Line Dwarf_Line;
 
 #define TABLES_MOST (8u << 20) /* bytes: of larger ones libdw reads what is asked for only */
-#define FAR         256u       /* bytes; no row is of so many */
+#define FAR         192u /* bytes; no row is of so many, and the code of crt1.o and crtbegin.o is */
 #define SECTIONS    3u
 
 static const char *const sections[SECTIONS] = {".debug_line", ".debug_line_str", ".debug_str"};

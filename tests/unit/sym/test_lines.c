@@ -13,6 +13,18 @@
 
 static char packed[] = "/tmp/anyperf-lines-XXXXXX"; /* ourselves, with compressed sections */
 
+/*
+ * The linker puts it in front of _start, whose code has no lines. Its last row is of no
+ * instruction, at the address where the rows end.
+ */
+#ifndef __clang__
+__attribute__((section(".text.hot"), used)) static void ends_with_an_empty_row(void)
+{
+	__asm__ volatile("nop\n\t.loc 1 9999 0 view .Lempty_row");
+	__builtin_unreachable();
+}
+#endif
+
 static bool pack(const char *how)
 {
 	char command[200];
@@ -95,4 +107,35 @@ TEST(tables_that_are_not_compressed_are_not_read_whole)
 	ASSERT(pack("--strip-debug") && map(&im));
 	EXPECT(!line_tables_new(libdw, &im));
 	unlink(packed);
+}
+
+/* The C library's own lines, if it has some, are others. */
+static void expect_no_lines_of_ours(const struct elf_file *im, bool alone)
+{
+	struct line_reader *r = line_reader_new(packed, NULL, alone ? im : NULL);
+	const char *file = "";
+	Elf64_Ehdr head;
+	u32 line;
+
+	ASSERT(r);
+	memcpy(&head, im->bytes, sizeof(head));
+	if (line_reader_find(r, head.e_entry, &file, &line))
+		EXPECT(!strstr(file, "test_lines.c"));
+	line_reader_free(r);
+}
+
+TEST(a_row_at_the_end_of_a_sequence_is_of_nothing)
+{
+	static const char *const how[] = {"--decompress-debug-sections",
+					  "--remove-section=.debug_aranges",
+					  "--compress-debug-sections=zlib"};
+	struct elf_file im;
+
+	if (!dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		ASSERT(pack(how[i]) && map(&im));
+		expect_no_lines_of_ours(&im, i == 2);
+		unlink(packed);
+	}
 }
