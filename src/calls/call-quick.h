@@ -41,6 +41,7 @@ static QUICK void open_frame(struct quick *q, struct calls_edge *e, bool emulate
 	f->edge = e;
 	f->enter = q->cost;
 	f->ret = emulated ? 0 : q->last->behind;
+	f->again = 0;
 	f->context = q->context;
 	f->nonskipped = q->nonskipped;
 	f->emulated = emulated;

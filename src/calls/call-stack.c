@@ -9,7 +9,8 @@
  *   a jump to where a function begins, or to another object or kind of section, opens a frame too:
  *     the call of a tail, which ends with the frame below
  *   a jump into the middle of a function that has an open frame, from another function, ends all
- *     that it has called: longjmp, and exceptions. Who has called _Unwind_Resume is left for good
+ *     that it has called: longjmp, and exceptions. Who has called _Unwind_Resume is left for good.
+ *     Of several frames it is the innermost, but behind a call of setjmp the one that has made it
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,20 @@ static struct calls_frame *new_frame(struct calls_thread *t)
 	return &t->frame[t->nr++];
 }
 
+/* The call that was opened last is of setjmp, or ends with one that is: who has called that? */
+static void remember_setjmp(struct calls_thread *t)
+{
+	for (u32 i = t->nr; i > t->bottom + 1; i--) {
+		const struct calls_frame *f = &t->frame[i - 1];
+
+		if (!calls_frame_ret(f))
+			continue;
+		t->frame[i - 2].again = calls_frame_ret(f);
+		f->site->code.fn->catches = true;
+		return;
+	}
+}
+
 static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 {
 	struct calls_cell *from = t->last;
@@ -160,6 +175,8 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	set_context(t, from);
 	f->edge = edge_of(t->graph, from, t->context, s->first);
 	s->called = calls_fn_asks(to) ? NULL : f->edge;
+	if (to->twice)
+		remember_setjmp(t);
 	f->edge->count++;
 	/* A dump in between tells of this call. */
 	if (*active == 1)
@@ -249,6 +266,10 @@ static u32 frames_into(const struct calls_thread *t, const struct calls_span *s)
 
 	if (s->code.entry || !s->code.fn->symbol || is_same(s->code.fn, t->last->span->code.fn))
 		return 0;
+	/* Of a recursive function the level that has called setjmp there, and that last. */
+	for (u32 i = s->code.fn->catches ? t->nr : 0; i-- > 1;)
+		if (t->frame[i - 1].again == s->first)
+			return t->nr - i;
 	for (u32 i = t->nr; i > 0; i--) {
 		const struct calls_frame *f = &t->frame[i - 1];
 

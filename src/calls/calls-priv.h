@@ -106,6 +106,7 @@ struct calls_frame {
 	struct calls_edge *edge;       /* NULL: it is not told of */
 	u64 enter;                     /* the cost when it began */
 	u64 ret;                       /* where it returns to; 0: nowhere, or it is emulated */
+	u64 again;                     /* where the last setjmp that was called in it returns to */
 	struct calls_context *context; /* who was executing */
 	struct calls_cell *nonskipped;
 	bool emulated; /* made by a jump: it ends when the one below ends */
@@ -199,7 +200,7 @@ struct calls_graph {
 /* A function that a call of asks for something else as well. */
 static inline bool calls_fn_asks(const struct calls_fn *fn)
 {
-	return fn->toggle || fn->dump_before || fn->dump_after || fn->zero_before;
+	return fn->twice || fn->toggle || fn->dump_before || fn->dump_after || fn->zero_before;
 }
 
 static inline bool calls_span_calls(const struct calls_span *s)

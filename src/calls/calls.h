@@ -24,6 +24,8 @@ struct calls_fn {
 	bool skip;        /* what is executed in it is its caller's: slots of linkage tables */
 	bool pop_on_jump; /* its jump to another function is a return and a call */
 	bool unwinds;     /* it goes on in a caller of its caller, and never in that one */
+	bool twice;       /* setjmp: whoever has called it may come back to there by a jump */
+	bool catches;     /* it has called such a function */
 	bool toggle;      /* entering and leaving it switches collecting on and off */
 	bool dump_before, dump_after, zero_before;
 };

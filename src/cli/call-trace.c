@@ -83,6 +83,16 @@ static const struct path_space *space_at(u32 index, void *data)
 	return r->space[index];
 }
 
+static bool is_setjmp(const char *name)
+{
+	size_t n;
+
+	name += strspn(name, "_");
+	n = strcspn(name, "@");
+	return (n == 6 && !strncmp(name, "setjmp", n)) ||
+	       (n == 9 && !strncmp(name, "sigsetjmp", n));
+}
+
 static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
 {
 	const struct traced_program *p = data;
@@ -106,6 +116,7 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 		fn->symbol = place.symbol;
 		fn->pop_on_jump = !strncmp(fn->name, "_dl_runtime_resolve", 19);
 		fn->unwinds = !strcmp(fn->name, "_Unwind_Resume");
+		fn->twice = is_setjmp(fn->name);
 		trace->describe(trace->data, fn, place.section == SECTION_PLT);
 	}
 	*code = (struct calls_code){fn, place.region, place.entry, place.address};

@@ -438,6 +438,8 @@ def test_functions_that_are_left():
     ended = sum(n[0] for e, n in p.calls.items()
                 if e[0].startswith("deep(int)") and e[1] == "Guard::~Guard()")
     assert ended == 23, of_program(p, LEFT)
+    assert p.calls["main", "again"][0] == p.calls["again", "leaf"][0] == 10, of_program(p, LEFT)
+    assert p.calls["again'2", "leaf"][0] == 20, of_program(p, LEFT)
     assert p.calls["main", "sorts"][0] == p.calls["sorts", "qsort"][0] == 10, of_program(p, LEFT)
     if not shutil.which("valgrind"):
         return

@@ -35,6 +35,16 @@ NOINLINE int sorts(int n)
 	return leaf(n);
 }
 
+// The last level goes on in the third, which alone has called setjmp.
+NOINLINE int again(int n)
+{
+	if (!n)
+		longjmp(env, 1);
+	if (n == 4 && setjmp(env))
+		return leaf(n);
+	return again(n - 1) + leaf(n);
+}
+
 NOINLINE int within(int n)
 {
 	if (!setjmp(env))
@@ -80,6 +90,7 @@ int main()
 	for (int i = 0; i < 10; i++) {
 		sorts(i);
 		within(i);
+		again(6);
 		sink = 1;
 		catcher(i % 4);
 	}

@@ -38,6 +38,7 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 	code->fn->skip = (code->region & 3) == 1;
 	code->fn->pop_on_jump = (pc >> 4 & 15) == 15;
 	code->fn->toggle = (pc >> 4 & 15) == 14;
+	code->fn->twice = (pc >> 4 & 15) == 13;
 	code->entry = !code->fn->skip && !(pc & 15);
 }
 

@@ -32,6 +32,7 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 	code->entry = !code->fn->skip && !(pc & 0xff);
 	code->fn->pop_on_jump = code->fn->symbol == OTHER + 0x100;
 	code->fn->toggle = watched && !strcmp(watched, name);
+	code->fn->twice = watched && !strcmp("103", name);
 }
 
 static void on_dump(void *data, struct calls_graph *g, const char *trigger)

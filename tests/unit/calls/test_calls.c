@@ -11,7 +11,7 @@ enum { A = 0x1000, B = 0x1100, C = 0x1200, D = 0x1300, PLT = 0x5000, RESOLVE = 0
 static struct calls_profile got;
 static u32 dumps;
 static char last_trigger[100];
-static const char *toggled = "", *unwinder = "";
+static const char *toggled = "", *unwinder = "", *twice = "";
 static const char *names[] = {"a", "b", "c", "d"};
 
 static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
@@ -39,6 +39,7 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 	code->fn->symbol = pc & ~0xffull;
 	code->fn->toggle = !strcmp(code->fn->name, toggled);
 	code->fn->unwinds = !strcmp(code->fn->name, unwinder);
+	code->fn->twice = !strcmp(code->fn->name, twice);
 }
 
 static void on_dump(void *data, struct calls_graph *g, const char *trigger)
@@ -287,6 +288,36 @@ TEST(longjmp_ends_what_was_called_by_a_linkage_table)
 	EXPECT_EQ(call_of("a", "d", 0)->cost, 2);
 	EXPECT_EQ(call_of("c", "a", 0)->cost, 12);
 	calls_graph_free(g);
+}
+
+/* a calls itself. Its first level has called d, which is setjmp, and others have not. */
+TEST(longjmp_to_an_outer_level_of_recursion)
+{
+	twice = "d";
+	for (u32 table = 0; table < 2; table++) {
+		struct calls_graph *g = new_graph(true);
+		struct calls_thread *t = calls_thread_new(g, 1);
+
+		run(t, g, C, 1, PATH_CALL);
+		run(t, g, A, 1, PATH_CALL);
+		if (table)
+			run(t, g, PLT, 1, PATH_JUMP_IND);
+		run(t, g, D, 1, PATH_RETURN);
+		for (u32 i = 0; i < 3; i++)
+			run(t, g, A + 1, 1, PATH_CALL);
+		run(t, g, B, 1, PATH_JUMP_IND);
+		run(t, g, A + 1, 4, PATH_CALL);
+		run(t, g, B, 1, PATH_RETURN);
+		run(t, g, A + 5, 1, PATH_RETURN);
+		run(t, g, C + 1, 1, PATH_PLAIN);
+		take(g);
+		EXPECT_EQ(self_of("a", 0), 1 + table + 1 + 4 + 1);
+		EXPECT_EQ(self_of("a", 1), 2);
+		EXPECT_EQ(self_of("c", 0), 2);
+		EXPECT_EQ(call_of("c", "a", 0)->cost, 1 + table + 1 + 3 + 1 + 4 + 1 + 1);
+		calls_graph_free(g);
+	}
+	twice = "";
 }
 
 /* Each level of a cleans up and resumes, which d does: that goes on in the one before. */
