@@ -297,9 +297,12 @@ struct sym_symbols *sym_symbols_of_bytes(const void *bytes, size_t len)
 /* All of a file whose size is not known before; ends with a NUL. */
 static char *slurp(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Anybody may put something into /tmp that never answers, or never ends. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	bool is_file = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
 	size_t room = 1 << 20, len = 0;
-	char *text = fd >= 0 ? malloc(room + 1) : NULL;
+	char *text = is_file ? malloc(room + 1) : NULL;
 	ssize_t n = 0;
 
 	while (text && (n = read(fd, text + len, room - len)) > 0) {

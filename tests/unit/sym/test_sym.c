@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sym/demangle.h"
@@ -162,6 +163,18 @@ TEST(code_of_a_compiler)
 	EXPECT(!place.symbol);
 	unlink(path);
 	sym_view_free(v);
+}
+
+/* /tmp is everybody's: what waits for ever there, or never ends, is no map. */
+TEST(maps_that_are_no_files)
+{
+	char path[64];
+
+	EXPECT(!sym_symbols_of_jit("/dev/zero"));
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	ASSERT(!mkfifo(path, 0600));
+	EXPECT(!sym_symbols_of_jit(path));
+	unlink(path);
 }
 
 TEST(types_are_stripped)
