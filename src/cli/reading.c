@@ -29,7 +29,7 @@ static int parse_set(struct reading *r, struct reading_set *set, const char *tex
 		if (*end == '-') {
 			p = end + 1;
 			range.to = strtoull(p, &end, 10);
-			if (end == p)
+			if (end == p || range.to < range.from)
 				goto bad;
 		}
 		if (*end && *end != ',')

@@ -10,6 +10,7 @@ import subprocess
 from e2e import ENV, Skip, main, run, scratch
 
 SPIN = os.environ["E2E_SPIN"]
+NAMESAKES = os.environ["E2E_NAMESAKES"]
 USER = "cpu-clock:u"
 
 
@@ -86,6 +87,19 @@ def test_keys():
         assert r.status == 2 and "'x' is none of comm, dso, sym" in r.err, r
 
 
+def test_namesakes():
+    """Functions of one name are rows of their own; what programs are called begins no row."""
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-e", USER, [NAMESAKES])
+        out = report(path)
+        shares = [float(m) for m in re.findall(r"^ +([\d.]+)% .*\[\.\] work$", out, re.M)]
+        assert len(shares) == 2 and min(shares) > 15, out
+        assert "a?[31m?b" in out and "\033" not in out, out
+        for sort in ("comm", "dso", "sym,srcline"):
+            assert "\033" not in report(path, "-s", sort)
+
+
 def test_json():
     with scratch() as d:
         path = f"{d}/a"
@@ -117,6 +131,10 @@ def test_wrong_calls():
         r = run("report", "-i", f"{d}/none")
         assert r.status == 2 and "No such file" in r.err, r
         assert run("report", "x").status == 2
+        for args in (["-C", "5-1"], ["--pid", "9-1"]):
+            record(f"{d}/a", "-e", USER, [SPIN, "1"])
+            r = run("report", "-i", f"{d}/a", *args)
+            assert r.status == 2 and f"'{args[1]}' is not a list of numbers" in r.err, r
         assert "call trees" in run("report", "-g").err
 
 

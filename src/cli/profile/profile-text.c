@@ -1,4 +1,5 @@
 /* A profile as a table for people. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,6 +74,17 @@ static struct widths measure(const struct profile *p, int event)
 	return w;
 }
 
+/* Names are the measured program's: they neither steer a terminal nor begin a row. */
+static void print_name(FILE *out, const char *before, int width, const char *name)
+{
+	int len = (int)strlen(name);
+
+	fputs(before, out);
+	for (; *name; name++)
+		fputc(iscntrl((unsigned char)*name) ? '?' : *name, out);
+	fprintf(out, "%*s", width > len ? width - len : 0, "");
+}
+
 /* What a row is of. */
 static void print_place(const struct profile *p, const struct profile_row *row, struct widths w,
 			FILE *out)
@@ -81,17 +93,18 @@ static void print_place(const struct profile *p, const struct profile_row *row, 
 	char room[300];
 
 	if (p->keys & PROFILE_COMM)
-		fprintf(out, "  %-*s", w.comm, row->comm);
+		print_name(out, "  ", w.comm, row->comm);
 	if (p->keys & PROFILE_OBJECT)
-		fprintf(out, "  %-*s", w.object, short_name(row->object));
+		print_name(out, "  ", w.object, short_name(row->object));
 	if (p->keys & PROFILE_SYMBOL)
-		fprintf(out, "  [%c] %-*s", row->kernel ? 'k' : '.', more ? w.symbol : 0,
-			symbol_of(row, room));
+		print_name(out, row->kernel ? "  [k] " : "  [.] ", more ? w.symbol : 0,
+			   symbol_of(row, room));
 	if (p->keys & PROFILE_LINE)
-		fprintf(out, "  %-*s", p->keys & PROFILE_DATA ? w.line : 0, line_of(row, room));
-	if (p->keys & PROFILE_DATA)
-		fprintf(out, "  %-*s  %s", w.data, short_name(row->data.object),
-			data_of(row, room));
+		print_name(out, "  ", p->keys & PROFILE_DATA ? w.line : 0, line_of(row, room));
+	if (p->keys & PROFILE_DATA) {
+		print_name(out, "  ", w.data, short_name(row->data.object));
+		print_name(out, "  ", 0, data_of(row, room));
+	}
 	fputc('\n', out);
 }
 

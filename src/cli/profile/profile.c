@@ -101,7 +101,8 @@ static struct profile_row *row_at(struct profile *p, struct reading *r,
 		key.object = at.object;
 	if (p->keys & PROFILE_SYMBOL) {
 		key.symbol = at.symbol;
-		key.addr = at.symbol ? 0 : at.addr;
+		/* Functions that are static or overloaded may share a name. */
+		key.addr = at.symbol ? at.addr - at.offset : at.addr;
 		key.kernel = at.kernel;
 	}
 	if (p->keys & PROFILE_LINE && !kernel)

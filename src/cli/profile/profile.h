@@ -26,7 +26,7 @@ struct profile_row {
 	char *comm;         /* owned; NULL unless asked for */
 	const char *object; /* NULL unless asked for */
 	const char *symbol; /* NULL: `addr` instead */
-	u64 addr;           /* in the object, where there is no symbol */
+	u64 addr;           /* in the object; the symbol's beginning, if there is one */
 	bool kernel;
 	const char *file; /* NULL: not asked for, or not known */
 	u32 line;
