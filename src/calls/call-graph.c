@@ -72,6 +72,7 @@ void calls_graph_free(struct calls_graph *g)
 	calls_memory_release(&g->memory);
 	free(g->fn);
 	free(g->fn_next);
+	free(g->gaps);
 	free(g);
 }
 
@@ -230,6 +231,47 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 	}
 	*to = add_span(g, steps + from, n - from, nr_slots, &code);
 	return first;
+}
+
+/* Stands for what is not known, behind something of @code's. It counts nothing itself. */
+static struct calls_span *gap_behind(struct calls_graph *g, const struct calls_code *code)
+{
+	const struct path_step nothing = {.kind = PATH_JUMP_IND};
+	struct calls_code middle = *code;
+	struct calls_span **gap;
+
+	if (code->fn->number >= g->nr_gaps) {
+		u32 n = g->nr_gaps;
+
+		g->nr_gaps = g->nr_fns;
+		g->gaps = must(realloc(g->gaps, g->nr_gaps * sizeof(struct calls_span *)));
+		memset(g->gaps + n, 0, (g->nr_gaps - n) * sizeof(struct calls_span *));
+	}
+	gap = &g->gaps[code->fn->number];
+	if (!*gap) {
+		middle.entry = false;
+		*gap = add_span(g, &nothing, 1, 0, &middle);
+		(*gap)->n = 0;
+	}
+	return *gap;
+}
+
+void calls_run_unknown(struct calls_thread *t, u32 n)
+{
+	if (t->collect) {
+		t->cost += n;
+		t->graph->unknown += n;
+	}
+	t->branch.open = false;
+	t->last_kept = false;
+	if (!t->last)
+		return;
+	/*
+	 * What comes next is no longer what the last instruction has called or returned to. As
+	 * behind a jump it is the same function, or one that begins, or one that has an open call.
+	 */
+	t->last = calls_cell_of(t->graph, gap_behind(t->graph, &t->last->span->code), t->context);
+	t->out = t->last->span->out;
 }
 
 u32 calls_span_slots(const struct calls_span *s)
@@ -411,6 +453,18 @@ static void take_cell(struct calls_profile *p, struct calls_rooms *r, struct cal
 	}
 }
 
+static void put_unknown(struct calls_graph *g, struct calls_profile *p, struct calls_rooms *r)
+{
+	struct calls_fn *fn;
+	bool made;
+
+	if (!g->unknown)
+		return;
+	fn = calls_fn_of(g, "???", "???", "???", &made);
+	put_cost(p, r, calls_context_of(g, fn, 0), 0, g->unknown, NULL);
+	g->unknown = 0;
+}
+
 /* What calls that are open have cost so far. */
 static void settle_frames(struct calls_thread *t)
 {
@@ -471,6 +525,7 @@ void calls_take(struct calls_graph *g, struct calls_profile *p)
 		for (struct calls_cell *c = s->cells; c; c = c->next)
 			take_cell(p, &r, c);
 	}
+	put_unknown(g, p, &r);
 	merge(p);
 }
 

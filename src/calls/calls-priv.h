@@ -189,7 +189,10 @@ struct calls_graph {
 	u32 *fn_next;                    /* the next of the same hash, + 1 */
 	u32 fn_hash[CALLS_BUCKETS];
 	u32 nr_fns, fn_room;
-	u64 zeroed; /* of the summary */
+	u64 zeroed;               /* of the summary */
+	u64 unknown;              /* instructions of which nobody knows where they are */
+	struct calls_span **gaps; /* by function, what such were executed behind; owned */
+	u32 nr_gaps;
 	struct calls_memory memory;
 	struct calls_runs runs;
 	struct calls_places places;

@@ -77,6 +77,12 @@ u32 calls_span_slots(const struct calls_span *s);
 /* The thread has executed it. */
 void calls_run(struct calls_thread *t, struct calls_span *s);
 
+/*
+ * It has executed @n instructions, and nobody knows which: they are those of a function "???". Who
+ * was called by them, or has returned, is not known either. Not with opts.tree.
+ */
+void calls_run_unknown(struct calls_thread *t, u32 n);
+
 /* The same, of a graph with a simulation. @keep: calls_uncount() may follow. */
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
 			 const struct path_slots *slots, bool keep);

@@ -376,9 +376,13 @@ static void on_gap(u32 n, void *data)
 {
 	struct trace_thread *t = data;
 
+	if (!t->program->instrumented)
+		return;
 	t->program->trace->unknown += n;
 	if (t->program->trace->modeled)
 		execute_modeled(t, NULL, t->walk.told);
+	else if (!t->program->trace->tree)
+		calls_run_unknown(t->calls, n);
 }
 
 static void set_instrumented(struct traced_program *p, bool on)
@@ -641,6 +645,8 @@ void call_trace_end(struct call_trace *trace)
 		if (!read_all(trace, PATH_THREADS))
 			break;
 	r = trace->reader;
+	if (r->segment)
+		trace->lost = __atomic_load_n(&r->segment->head->path_lost, __ATOMIC_RELAXED);
 	for (u32 i = 0; i < r->nr_threads; i++) {
 		struct trace_thread *t = r->thread[i];
 

@@ -75,6 +75,7 @@ struct call_trace {
 	struct traced_program *programs; /* the newest first; owned */
 	struct trace_reader *reader;
 	u64 bad;     /* entries that made no sense, at the end */
+	u32 lost;    /* threads or programs that found no room, at the end */
 	u64 unknown; /* instructions of which nobody knows where they are */
 };
 

@@ -1,6 +1,7 @@
 #include "cli/exact-threads.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -270,4 +271,19 @@ bool exact_threads_agree(const struct exact_threads *x, const struct guest_segme
 	*meters = counted(segment);
 	off = (s64)(x->instructions - *meters);
 	return off <= (s64)x->threads * 256 && -off <= (s64)x->threads * 256;
+}
+
+void exact_say_lost(const struct command *cmd, u32 lost, u64 bad, u64 unplaced)
+{
+	if (bad || lost)
+		command_error(
+			cmd,
+			"THE PROFILE IS INCOMPLETE: %u threads or programs found no room, and "
+			"%" PRIu64 " counts make no sense",
+			lost, bad);
+	if (unplaced)
+		command_error(cmd,
+			      "%" PRIu64 " instructions are counted, but not where they are: there "
+			      "was no room for more code",
+			      unplaced);
 }

@@ -10,6 +10,7 @@
 #include <anyperf/record.h>
 
 #include "backend/guest-segment.h"
+#include "cli/cmd.h"
 #include "data/path-reader.h"
 #include "data/profile-reader.h"
 
@@ -57,6 +58,12 @@ must_check int exact_threads_read(struct exact_threads *x, const struct guest_se
 /* Whether the sum is that of the threads' meters, *@meters; else programs still run. */
 bool exact_threads_agree(const struct exact_threads *x, const struct guest_segment *segment,
 			 u64 *meters);
+/*
+ * Says of an exact profile what is missing in it: @lost threads or programs found no room, @bad
+ * counts make no sense, and @unplaced instructions are counted without their places.
+ */
+void exact_say_lost(const struct command *cmd, u32 lost, u64 bad, u64 unplaced);
+
 void exact_threads_release(struct exact_threads *x);
 
 #endif

@@ -13,6 +13,7 @@ import time
 from e2e import ANYPERF, ENV, TOOLS, Skip, main, run
 
 CALLED = os.environ["E2E_CALLED"]
+FILLED = os.environ["E2E_FILLED"]
 REQUESTS = os.environ.get("E2E_REQUESTS")
 LEFT = os.environ.get("E2E_LEFT")
 # Neither knows of the other's AVX-512 and REP, so both go without.
@@ -350,6 +351,21 @@ def test_threads_and_forks():
     assert parts[0].calls["thread", "tail"][0] == 200, parts[0].calls
     assert parts[0].calls["tail", "leaf"][0] == 200
     assert "tail" not in parts[1].self and parts[1].self["leaf"] == parts[0].self["leaf"] / 200
+
+
+def test_more_code_than_there_is_room_for():
+    r = run("stat", "-j", "-e", "instructions:u", FILLED)
+    counted = int(re.search(r'"value": ?"?(\d+)', r.out + r.err)[1])
+    with tempfile.TemporaryDirectory() as d:
+        r = valgrind("--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={d}/out",
+                     FILLED)
+        with open(f"{d}/out", encoding="utf-8") as f:
+            text = f.read()
+    assert r.status == 0, r
+    said = re.search(r"(\d+) instructions are counted, but not where they are", r.err)
+    assert said and int(said[1]) > 1000000, r
+    total = int(re.search(r"^summary: (\d+)", text, re.M)[1])
+    assert abs(total - counted) < 10000, (total, counted)
 
 
 def test_separate_threads():

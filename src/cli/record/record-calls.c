@@ -166,7 +166,7 @@ static int put_modeled(const struct calls_piece *piece, void *data)
 	return err;
 }
 
-void record_calls_write(struct record_job *job, const struct guest_segment *segment)
+void record_calls_write(struct record_job *job)
 {
 	struct record_exact *x = job->exact;
 	struct call_trace *trace = &x->trace;
@@ -197,5 +197,5 @@ void record_calls_write(struct record_job *job, const struct guest_segment *segm
 	x->threads.unplaced = trace->unknown;
 	x->threads.instructions += trace->unknown;
 	x->threads.bad = trace->bad;
-	x->threads.lost = __atomic_load_n(&segment->head->path_lost, __ATOMIC_RELAXED);
+	x->threads.lost = trace->lost;
 }

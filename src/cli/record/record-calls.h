@@ -31,6 +31,6 @@ void record_calls_release(struct record_job *job);
 void record_calls_note(struct record_job *job, const struct ap_record *rec);
 
 /* Adds the samples, once nothing runs any more that is waited for. */
-void record_calls_write(struct record_job *job, const struct guest_segment *segment);
+void record_calls_write(struct record_job *job);
 
 #endif

@@ -134,7 +134,7 @@ void record_exact_write(struct record_job *job)
 	if (!segment)
 		return;
 	if (record_has_calls(job))
-		record_calls_write(job, segment);
+		record_calls_write(job);
 	else if (!(segment->config.flags & SEGMENT_EXACT))
 		return;
 	else if (exact_threads_read(&x->threads, segment, &take)) {
@@ -149,17 +149,7 @@ void record_exact_write(struct record_job *job)
 			      "the profile has %" PRIu64 " instructions and the counters %" PRIu64
 			      "; they agree unless programs still run",
 			      x->threads.instructions, meters);
-	if (x->threads.bad || x->threads.lost)
-		command_error(
-			&cmd_record,
-			"THE PROFILE IS INCOMPLETE: %u threads or programs found no room, and "
-			"%" PRIu64 " counts make no sense",
-			x->threads.lost, x->threads.bad);
-	if (x->threads.unplaced)
-		command_error(&cmd_record,
-			      "%" PRIu64 " instructions are counted, but not where they are: there "
-			      "was no room for more code",
-			      x->threads.unplaced);
+	exact_say_lost(&cmd_record, x->threads.lost, x->threads.bad, x->threads.unplaced);
 }
 
 void record_exact_summary(const struct record_job *job, const char *where)

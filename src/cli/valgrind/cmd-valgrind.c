@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "calls/callgrind-file.h"
+#include "cli/exact-threads.h"
 #include "cli/valgrind/valgrind-priv.h"
 #include "lib/command.h"
 #include "lib/machine/machine-file.h"
@@ -251,9 +252,7 @@ static int let_run(struct valgrind_job *job)
 		return child_failure_status(&cmd_valgrind, &err);
 	}
 	call_trace_end(&job->trace);
-	if (job->trace.bad)
-		command_error(&cmd_valgrind, "%llu entries of traces make no sense",
-			      (unsigned long long)job->trace.bad);
+	exact_say_lost(&cmd_valgrind, job->trace.lost, job->trace.bad, job->trace.unknown);
 	(void)ap_sampler_disable(job->sampler);
 	take_records(job);
 	/* From here on a signal means us: symbols can take long, and a FIFO may have no reader. */

@@ -129,6 +129,33 @@ TEST(calls_and_returns)
 	calls_graph_free(g);
 }
 
+TEST(what_nobody_knows_is_a_function_of_its_own)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g, 1);
+
+	calls_run_unknown(t, 5);
+	run(t, g, A, 4, PATH_CALL);
+	run(t, g, B, 3, PATH_CALL); /* what is called is not known, and has returned */
+	for (u32 i = 0; i < 3; i++) {
+		calls_run_unknown(t, 100);
+		run(t, g, B + 3, 2, PATH_CALL);
+	}
+	calls_run_unknown(t, 100);
+	run(t, g, B + 5, 1, PATH_RETURN);
+	run(t, g, A + 4, 1, PATH_PLAIN);
+	calls_toggle_collect(t);
+	calls_run_unknown(t, 1000);
+	take(g);
+	EXPECT_EQ(self_of("???", 0), 405);
+	EXPECT_EQ(self_of("b", 0), 10);
+	EXPECT_EQ(self_of("b", 1), 0);
+	EXPECT_EQ(call_of("a", "b", 0)->count, 1);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 410);
+	EXPECT_EQ(got.summary, 420);
+	calls_graph_free(g);
+}
+
 TEST(the_second_level_of_recursion_is_told_apart)
 {
 	struct calls_graph *g = new_graph(true);
