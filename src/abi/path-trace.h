@@ -152,7 +152,7 @@ enum path_event_flags {
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
  */
-#define PATH_STREAM_MAGIC 0x334d525453504e41ull /* "ANPSTRM3": changes with the shape */
+#define PATH_STREAM_MAGIC 0x344d525453504e41ull /* "ANPSTRM4": changes with the shape */
 #define PATH_STREAM_WORDS (128u << 10)
 #define PATH_STREAM_AT    (12u << 20) /* within the room of a thread; its words come before */
 
@@ -167,7 +167,8 @@ struct path_stream {
 	u32 ended;   /* nothing more comes */
 	u64 start;   /* CLOCK_MONOTONIC, ns */
 	u64 stack;   /* of who has modeled events: where its stack pointer was; 0: not known yet */
-	u8 pad[4096 - 56];
+	u32 number;  /* of the thread: 1 is the first of its process, others as they were made */
+	u8 pad[4096 - 60];
 	u32 word[PATH_STREAM_WORDS];
 };
 

@@ -472,24 +472,6 @@ static u32 add_thread(struct traced_program *p, const struct path_stream *s)
 	return p->nr_threads++;
 }
 
-/* The lowest number that no thread of the program has which goes on. */
-static u32 number_of(const struct trace_reader *r, const struct path_stream *s)
-{
-	u32 number = r->trace->by_thread;
-
-	for (u32 i = 0; number && i < r->nr_threads; i++) {
-		const struct trace_thread *t = r->thread[i];
-
-		if (!t || !t->stream || t->program->space != s->space ||
-		    t->program->pid != s->pid || t->program->number != number ||
-		    __atomic_load_n(&t->stream->ended, __ATOMIC_ACQUIRE))
-			continue;
-		number++;
-		i = UINT32_MAX; /* from the first one again */
-	}
-	return number;
-}
-
 /* Whether a stream of our run is there. Pages that nobody has written are not made by looking. */
 static bool has_begun(const struct trace_reader *r, u32 index)
 {
@@ -523,7 +505,7 @@ static void begin(struct trace_reader *r, u32 index)
 	}
 	t = new_thread(r, index);
 	t->walk.space = s->space;
-	t->program = program_of(r->trace, s->space, s->pid, number_of(r, s));
+	t->program = program_of(r->trace, s->space, s->pid, r->trace->by_thread ? s->number : 0);
 	t->stream = s;
 	t->which = add_thread(t->program, s);
 	t->calls = calls_thread_new(t->program->graph, s->tid);

@@ -61,7 +61,7 @@ struct call_trace {
 	u32 recursions;         /* as in struct calls_opts */
 	bool no_calls, tree;
 	bool modeled; /* with `tree`: modeled events are attributed as well */
-	/* Each thread has a graph; who begins has that of one who has ended, as in Valgrind. */
+	/* Each thread has a graph. */
 	bool by_thread;
 	const struct simulation_opts *simulates; /* NULL: nothing */
 	/* Brings the view of code up to date. */

@@ -7,7 +7,6 @@
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
 #include "rt/task/path-pages.h"
-#include "rt/task/path-stream.h"
 #include "rt/task/process.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -405,7 +404,6 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
 	if (paths_wanted())
 		paths_begin(t);
-	stream_begin(t);
 }
 
 /* The page alone could say so of whom its writer wants to run natively. */

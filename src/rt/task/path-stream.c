@@ -215,6 +215,7 @@ void stream_begin(struct thread *t)
 	s->run = meter_run();
 	s->pid = (u32)sys_getpid();
 	s->tid = t->tid;
+	s->number = s->tid == s->pid ? 1 : t->windows.nth + 1;
 	s->start = sys_clock(CLOCK_MONOTONIC);
 	t->stream = s;
 	__atomic_store_n(&s->magic, PATH_STREAM_MAGIC, __ATOMIC_RELEASE);

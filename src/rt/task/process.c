@@ -268,6 +268,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		paths_new_space(t);
 	t->proc->execs = 0;
 	meter_begin(t, METER_NEW_PROCESS);
+	stream_begin(t);
 	meter_kickable(t, true);
 	t->proc->meter = t->meter;
 	t->pending_count = 0;
@@ -372,6 +373,7 @@ void thread_begin(struct thread *t)
 	if (t->install_handlers)
 		signal_install_all(t->sighand);
 	meter_begin(t, t->own_proc ? METER_NEW_PROCESS : METER_NEW_THREAD);
+	stream_begin(t);
 	meter_kickable(t, true);
 	if (t->own_proc) {
 		struct perf_fork pf = {.sock = t->perf_sock};
