@@ -529,7 +529,9 @@ def test_options():
     assert "neither yes nor no" in refused("--tool=callgrind", "--cache-sim=maybe")
     assert "--dump-bb=yes" in refused("--tool=callgrind", env={**ENV,
                                                               "VALGRIND_OPTS": "--dump-bb=yes"})
-    fine = ["--tool=callgrind", "--vgdb=no", "--collect-jumps=no", "--callgrind-out-file=/dev/null",
+    for slip in ("--toggle-colect=leaf", "--foo", "--vgd=no", "--vgdbs=no", "--leak-check=full"):
+        assert f"unknown option: {slip}" in refused("--tool=callgrind", slip)
+    fine = ["--tool=callgrind", "--memcheck:leak-check=full", "--vgdb=no", "--collect-jumps=no", "--callgrind-out-file=/dev/null",
             "--main-stacksize=100", "--error-limit=no"]
     r = valgrind(*fine, "-q", "true")
     assert r.status == 0 and not r.err, r

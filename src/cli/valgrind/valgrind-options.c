@@ -1,6 +1,7 @@
 /*
  * The options of Valgrind. Those that matter here are in the table; what would change the result
- * and is not here is refused by its name, and all that is left is taken with a note.
+ * and is not here is refused by its name, as is what nobody knows; all that is left is taken with a
+ * note.
  */
 #include "cli/valgrind/valgrind-options.h"
 
@@ -153,8 +154,8 @@ const struct option valgrind_option_table[] = {
 
 const struct section valgrind_sections[] = {
 	{"Other options of Valgrind",
-	 "What would change the result and is not here is refused by name. All others are taken, and "
-	 "named with -v. $VALGRIND_OPTS is read before the command line."},
+	 "What would change the result and is not here is refused by name, as is what Valgrind does not know. "
+	 "All others are taken, and named with -v. $VALGRIND_OPTS is read before the command line."},
 	{"What is counted",
 	 "Ir, instructions, as with callgrind, but for what its own CPU or its own memory make "
 	 "different: a REP string instruction is one and not one for each repetition; programs see "
@@ -201,6 +202,108 @@ static const struct {
 	{"--debuginfo-server", NULL},
 };
 
+/* Options that make no difference: those of Valgrind 3.19 and its two tools that are left. */
+static const char *const indifferent[] = {
+	"--alignment",
+	"--allow-mismatched-debuginfo",
+	"--aspace-minaddr",
+	"--avg-transtab-entry-size",
+	"--child-silent-after-fork",
+	"--command-line-only",
+	"--core-redzone-size",
+	"--ct-verbose",
+	"--ct-vstart",
+	"--debug-dump",
+	"--default-suppressions",
+	"--dsymutil",
+	"--dump-error",
+	"--error-exitcode",
+	"--error-limit",
+	"--error-markers",
+	"--exit-on-first-error",
+	"--fair-sched",
+	"--fullpath-after",
+	"--gen-suppressions",
+	"--input-fd",
+	"--keep-debuginfo",
+	"--kernel-variant",
+	"--main-stacksize",
+	"--max-stackframe",
+	"--max-threads",
+	"--merge-recursive-frames",
+	"--num-callers",
+	"--num-transtab-sectors",
+	"--profile-flags",
+	"--profile-heap",
+	"--profile-interval",
+	"--progress-interval",
+	"--px-default",
+	"--px-file-backed",
+	"--read-inline-info",
+	"--read-var-info",
+	"--redzone-size",
+	"--require-text-symbol",
+	"--resync-filter",
+	"--run-cxx-freeres",
+	"--run-libc-freeres",
+	"--sanity-level",
+	"--show-emwarns",
+	"--show-error-list",
+	"--sigill-diagnostics",
+	"--smc-check",
+	"--stats",
+	"--suppressions",
+	"--sym-offsets",
+	"--time-stamp",
+	"--trace-cfi",
+	"--trace-flags",
+	"--trace-malloc",
+	"--trace-notabove",
+	"--trace-notbelow",
+	"--trace-redir",
+	"--trace-sched",
+	"--trace-signals",
+	"--trace-symtab",
+	"--trace-symtab-patt",
+	"--trace-syscalls",
+	"--track-fds",
+	"--unw-stack-scan-frames",
+	"--unw-stack-scan-thresh",
+	"--valgrind-stacksize",
+	"--vex-guest-chase",
+	"--vex-guest-max-insns",
+	"--vex-iropt-level",
+	"--vex-iropt-register-updates",
+	"--vex-iropt-unroll-thresh",
+	"--vex-iropt-verbosity",
+	"--vex-regalloc-version",
+	"--vgdb",
+	"--vgdb-error",
+	"--vgdb-poll",
+	"--vgdb-prefix",
+	"--vgdb-shadow-registers",
+	"--vgdb-stop-at",
+	"--wait-for-gdb",
+	"--xml-fd",
+	"--xml-file",
+	"--xml-socket",
+	"--xml-user-comment",
+	"--xtree-compress-strings",
+	"--xtree-memory",
+	"--xtree-memory-file",
+};
+
+static bool is_known(const char *arg, size_t n)
+{
+	/* Of a tool, --TOOL:OPTION, which need not be one of these two. */
+	if (memchr(arg, ':', n))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(indifferent); i++)
+		if (strlen(indifferent[i]) == n && !strncmp(indifferent[i], arg, n))
+			return true;
+	return false;
+}
+
 static bool is_help(const char *arg)
 {
 	return !strcmp(arg, "--help") || !strcmp(arg, "--help-debug") ||
@@ -239,6 +342,8 @@ static int judge(const char *arg)
 				     "it",
 				     arg);
 	}
+	if (!is_known(arg, n))
+		return command_error(&cmd_valgrind, "unknown option: %s", arg);
 	return 0;
 }
 
