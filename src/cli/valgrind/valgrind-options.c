@@ -202,7 +202,7 @@ static const struct {
 	{"--debuginfo-server", NULL},
 };
 
-/* Options that make no difference: those of Valgrind 3.19 and its two tools that are left. */
+/* Options that make no difference: those of Valgrind and its two tools that are left. */
 static const char *const indifferent[] = {
 	"--alignment",
 	"--allow-mismatched-debuginfo",
@@ -217,6 +217,7 @@ static const char *const indifferent[] = {
 	"--default-suppressions",
 	"--dsymutil",
 	"--dump-error",
+	"--enable-debuginfod",
 	"--error-exitcode",
 	"--error-limit",
 	"--error-markers",
@@ -231,6 +232,7 @@ static const char *const indifferent[] = {
 	"--max-stackframe",
 	"--max-threads",
 	"--merge-recursive-frames",
+	"--modify-fds",
 	"--num-callers",
 	"--num-transtab-sectors",
 	"--profile-flags",
@@ -241,12 +243,14 @@ static const char *const indifferent[] = {
 	"--px-file-backed",
 	"--read-inline-info",
 	"--read-var-info",
+	"--realloc-zero-bytes-frees",
 	"--redzone-size",
 	"--require-text-symbol",
 	"--resync-filter",
 	"--run-cxx-freeres",
 	"--run-libc-freeres",
 	"--sanity-level",
+	"--scheduling-quantum",
 	"--show-emwarns",
 	"--show-error-list",
 	"--sigill-diagnostics",
