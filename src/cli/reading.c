@@ -137,6 +137,7 @@ void reading_close(struct reading *r)
 	free(r->arch);
 	free(r->machine);
 	data_rounds_release(&r->rounds);
+	data_parts_release(&r->parts);
 	data_reader_close(r->data);
 	sym_view_free(r->view);
 	free(r->pids.range);
@@ -230,6 +231,11 @@ int reading_next(struct reading *r, struct data_item *item)
 	int n;
 
 	for (;;) {
+		r->is_part = r->order && data_parts_next(&r->parts, r->data, item);
+		if (r->is_part && is_wanted(r, item))
+			return 1;
+		if (r->is_part)
+			continue;
 		n = r->order ? data_rounds_next(&r->rounds, r->data, item, &err)
 			     : data_reader_next(r->data, item, &err);
 		if (n < 0)
@@ -239,6 +245,8 @@ int reading_next(struct reading *r, struct data_item *item)
 		r->unwound = false;
 		if (item->decoded)
 			learn(r, &item->record);
+		if (r->order && data_parts_begin(&r->parts, item))
+			continue;
 		if (!r->order || is_wanted(r, item))
 			return 1;
 	}
@@ -267,7 +275,7 @@ u64 reading_period(const struct reading *r, const struct data_item *item)
 	const struct data_event *e = data_reader_event(r->data,
 						       item->event < 0 ? 0 : (u32)item->event);
 
-	if (!e || (e->attr.sample_type & PERF_SAMPLE_PERIOD))
+	if (r->is_part || !e || (e->attr.sample_type & PERF_SAMPLE_PERIOD))
 		return item->record.sample.period;
 	return e->attr.freq ? 1 : e->attr.sample_period;
 }

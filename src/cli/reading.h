@@ -8,6 +8,7 @@
 #define CLI_READING_H
 
 #include "cli/cmd.h"
+#include "data/read-parts.h"
 #include "data/reader.h"
 #include "data/rounds.h"
 #include "sym/symbol-view.h"
@@ -81,6 +82,8 @@ struct reading {
 	int fd;
 	struct data_reader *data;
 	struct data_rounds rounds;
+	struct data_parts parts;
+	bool is_part; /* the last record was a part of a sample */
 	struct sym_view *view;
 	enum reading_order order;
 	bool data_maps; /* set by the caller: mappings are wanted that are not executable */

@@ -208,6 +208,11 @@ const struct data_event *data_reader_event(const struct data_reader *r, u32 i)
 	return i < r->meta.nr_events ? &r->meta.events[i] : NULL;
 }
 
+int data_reader_event_of(struct data_reader *r, u64 id)
+{
+	return data_meta_event_of(&r->meta, id);
+}
+
 const void *data_reader_feature(struct data_reader *r, enum data_feature feature, size_t *len)
 {
 	*len = r->meta.features.of[feature].len;

@@ -68,6 +68,9 @@ void data_reader_on_wait(struct data_reader *r, void (*wait)(void *data), void *
 u32 data_reader_events(const struct data_reader *r);
 const struct data_event *data_reader_event(const struct data_reader *r, u32 i);
 
+/* The number of the event whose records carry @id; -1: none. */
+int data_reader_event_of(struct data_reader *r, u64 id);
+
 /* A feature's bytes, *@len of them; NULL: there is none. */
 const void *data_reader_feature(struct data_reader *r, enum data_feature feature, size_t *len);
 

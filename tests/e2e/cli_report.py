@@ -100,6 +100,21 @@ def test_namesakes():
             assert "\033" not in report(path, "-s", sort)
 
 
+def test_what_a_group_has_read():
+    """Of {a,b}:S only the leader samples, and says how often the other has happened."""
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "--no-inherit", "-e", "{cpu-clock:u,page-faults:u}:S", [SPIN, "60", "700"])
+        mine = rows(report(path))
+        of = {r["event"]: r for r in map(json.loads, report(path, "--json").splitlines())}
+        leader, member = of["cpu-clock:uS"], of["page-faults:uS"]
+        assert leader["samples"] == n and 0 < member["samples"] <= n, of
+        assert 0 < member["period"] < 1000, of
+        both = json.loads(report(path, "--json", "--group"))
+        assert [e["period"] for e in both["events"]] == [leader["period"], member["period"]], both
+        assert mine == perf_rows(path, "--no-children", "--no-group"), mine
+
+
 def test_json():
     with scratch() as d:
         path = f"{d}/a"
