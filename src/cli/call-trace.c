@@ -40,6 +40,7 @@ struct trace_thread {
 	u32 nr_slots, slot_room, slots_taken;
 	u64 fs_base, gs_base;
 	bool passes; /* the instruction that comes next is not to be told */
+	bool read;   /* it is its words that are being told */
 	u32 which;   /* of the program's thread[] */
 	/* Likewise of modeled events; `path` is as path_walk.told. */
 	struct path_event *event; /* owned */
@@ -54,10 +55,13 @@ struct trace_reader {
 	u32 looked;                      /* where it is to be looked next for streams that begin */
 	const struct path_space **space; /* by index, mapped when they are asked for; owned */
 	u32 nr_spaces;
-	u32 *words; /* owned */
+	u32 *words;       /* of a stream, and of one that is caught up with meanwhile; owned */
+	bool catching_up; /* the latter are told */
 	u64 pause;
 	u64 bad;
 };
+
+static void catch_up(const struct trace_thread *asks);
 
 static const struct path_space *space_at(u32 index, void *data)
 {
@@ -423,6 +427,8 @@ static void on_note(u32 kind, const u32 *words, u32 n, void *data)
 		obey(t, (enum path_note)kind, words, n);
 		return;
 	}
+	if (kind == PATH_NOTE_DUMP || kind == PATH_NOTE_ZERO)
+		catch_up(t);
 	calls_uncount(t->calls);
 	obey(t, (enum path_note)kind, words, n);
 	calls_recount(t->calls);
@@ -559,6 +565,7 @@ static void have_read(struct path_stream *s, u32 read)
 static u32 read_stream(struct trace_reader *r, struct trace_thread *t)
 {
 	struct path_stream *s = t->stream;
+	u32 *words = r->words + (r->catching_up ? PATH_STREAM_WORDS : 0);
 	bool ended = __atomic_load_n(&s->ended, __ATOMIC_ACQUIRE);
 	u32 read = s->read, n = __atomic_load_n(&s->written, __ATOMIC_ACQUIRE) - read;
 	u32 at = read % PATH_STREAM_WORDS, first;
@@ -570,17 +577,41 @@ static u32 read_stream(struct trace_reader *r, struct trace_thread *t)
 	}
 	if (n) {
 		first = n < PATH_STREAM_WORDS - at ? n : PATH_STREAM_WORDS - at;
-		memcpy(r->words, s->word + at, first * sizeof(u32));
-		memcpy(r->words + first, s->word, (n - first) * sizeof(u32));
+		memcpy(words, s->word + at, first * sizeof(u32));
+		memcpy(words + first, s->word, (n - first) * sizeof(u32));
 		if (n > PATH_STREAM_WORDS / 4)
 			have_read(s, read + n - 1);
-		path_walk_feed(&t->walk, r->words, n);
+		t->read = true;
+		path_walk_feed(&t->walk, words, n);
+		t->read = false;
 		have_read(s, read + n);
 	} else if (ended) {
 		end_stream(t);
 		r->bad += t->walk.bad;
 	}
 	return n;
+}
+
+/*
+ * A part, and a new beginning, are of all threads: also what others have handed over by now counts
+ * as executed before. Those that have ended have handed over all. Mate: request_answer() of the
+ * runtime; @asks waits, so what it does afterwards, as to make threads, is not there yet.
+ */
+static void catch_up(const struct trace_thread *asks)
+{
+	struct trace_reader *r = asks->program->trace->reader;
+
+	if (r->catching_up)
+		return;
+	r->catching_up = true;
+	look_for_streams(r, PATH_THREADS);
+	for (u32 i = 0; i < r->nr_threads; i++) {
+		struct trace_thread *t = r->thread[i];
+
+		if (t && t->stream && !t->read && t->program == asks->program)
+			read_stream(r, t);
+	}
+	r->catching_up = false;
 }
 
 /* Reads what there is, and first looks for so many more. The most words that a thread had. */
@@ -593,7 +624,7 @@ static u32 read_all(struct call_trace *trace, u32 look_at)
 		r = trace->reader = calloc(1, sizeof(*r));
 		CHECK(r);
 		r->trace = trace;
-		r->words = malloc(PATH_STREAM_WORDS * sizeof(u32));
+		r->words = malloc(2 * PATH_STREAM_WORDS * sizeof(u32));
 		CHECK(r->words);
 		r->pause = TRACE_PAUSE_MOST;
 	}

@@ -492,6 +492,7 @@ def test_client_requests():
             (["--collect-atstart=no"], "toggle", {""}),
             (["--instr-atstart=no"], "start", {""}),
             (["--dump-instr=yes"], "dump", {"", "1", "2", "3"}),
+            ([], "join", {"", "1", "2", "3", "4", "5", "6"}),
             ([], "zero", {"", "1"})):
         files, r = profile(*options, program=(REQUESTS, what))
         assert r.out == ("1 0\n" if what == "none" else ""), r
@@ -503,7 +504,13 @@ def test_client_requests():
             assert "desc: Trigger: Client Request" in files["1"].heads, files["1"].heads
             assert "desc: Trigger: Client Request: second" in files["2"].heads
             assert files["1"].self["work"] > files["2"].self["work"]
-        if not shutil.which("valgrind"):
+        # A part has what threads have done that were waited for before, and no other has.
+        for _ in range(5 if what == "join" else 0):
+            files, _ = profile(program=(REQUESTS, what))
+            assert all(p.calls["thread", "measured"][0] == 1 for name, p in files.items() if name)
+            assert ("thread", "measured") not in files[""].calls, files[""].calls
+        # Behind ZERO_STATS callgrind counts two instructions more there.
+        if not shutil.which("valgrind") or what == "join":
             continue
         for name, p in theirs(*options, REQUESTS, what).items():
             assert of_program(files[name]) == of_program(p), (what, name, of_program(files[name]),

@@ -1,4 +1,5 @@
 /* A program that steers callgrind: each of its requests, as a benchmark's harness makes them. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <valgrind/callgrind.h>
@@ -38,6 +39,12 @@ NOINLINE void starts(void)
 	measured(3);
 }
 
+static void *thread(void *arg)
+{
+	measured(*(int *)arg);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -65,6 +72,17 @@ int main(int argc, char **argv)
 		CALLGRIND_ZERO_STATS;
 		measured(9);
 		CALLGRIND_DUMP_STATS_AT("third");
+	} else if (!strcmp(what, "join")) {
+		for (int i = 1; i <= 8; i++) {
+			pthread_t id;
+
+			pthread_create(&id, NULL, thread, &i);
+			pthread_join(id, NULL);
+			if (i % 4)
+				CALLGRIND_DUMP_STATS;
+			else
+				CALLGRIND_ZERO_STATS;
+		}
 	} else if (!strcmp(what, "zero")) {
 		CALLGRIND_ZERO_STATS;
 		measured(11);

@@ -46,6 +46,13 @@ static void ask_dump(struct thread *t, u64 reason)
 	stream_wait_read(t);
 }
 
+/* What threads do that are made afterwards is not to be forgotten as well. */
+static void ask_zero(struct thread *t)
+{
+	stream_note(t, PATH_NOTE_ZERO, NULL, 0);
+	stream_wait_read(t);
+}
+
 u64 request_answer(struct thread *t, const u64 args[6], u64 otherwise)
 {
 	static u32 stacks;
@@ -53,7 +60,7 @@ u64 request_answer(struct thread *t, const u64 args[6], u64 otherwise)
 	switch (args[0]) {
 	case DUMP_STATS: ask_dump(t, 0); return 0;
 	case DUMP_STATS_AT: ask_dump(t, args[1]); return 0;
-	case ZERO_STATS: stream_note(t, PATH_NOTE_ZERO, NULL, 0); return 0;
+	case ZERO_STATS: ask_zero(t); return 0;
 	case TOGGLE_COLLECT: stream_note(t, PATH_NOTE_TOGGLE, NULL, 0); return 0;
 	case CACHEGRIND_START:
 	case START_INSTRUMENTATION: stream_note(t, PATH_NOTE_START, NULL, 0); return 0;
