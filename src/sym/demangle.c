@@ -194,19 +194,7 @@ static char *demangle_cxx(const char *name)
 	return text;
 }
 
-char *sym_demangle_whole(const char *name)
-{
-	char *text;
-
-	if (!sym_is_mangled(name))
-		return NULL;
-	if (name[1] == 'R')
-		return sym_demangle_rust(name);
-	text = demangle_cxx(name);
-	return sym_rust_legacy_length(name) ? text : add_clones(text, name + length_of(name));
-}
-
-char *sym_demangle(const char *name)
+static char *demangle(const char *name, bool whole)
 {
 	char *text;
 
@@ -216,5 +204,17 @@ char *sym_demangle(const char *name)
 	if (name[1] == 'R')
 		return sym_demangle_rust(name);
 	text = demangle_cxx(name);
-	return text ? sym_strip_types(text) : NULL;
+	if (!whole)
+		return text ? sym_strip_types(text) : NULL;
+	return sym_rust_legacy_length(name) ? text : add_clones(text, name + length_of(name));
+}
+
+char *sym_demangle_whole(const char *name)
+{
+	return demangle(name, true);
+}
+
+char *sym_demangle(const char *name)
+{
+	return demangle(name, false);
 }
