@@ -145,20 +145,29 @@ static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 	}
 }
 
+/*
+ * Whether @other is what the process of @p has become, or has become one by one. Which was seen
+ * first does not tell.
+ */
+static bool comes_after(const struct traced_program *other, const struct traced_program *p)
+{
+	return other->pid == p->pid && other->space != p->space &&
+	       other->thread[0].start > p->thread[0].start;
+}
+
 /* A program that became another one has no profile of its own, as with Valgrind. */
 static bool is_last(const struct valgrind_job *job, const struct traced_program *p)
 {
-	for (const struct traced_program *other = job->trace.programs; other != p;
-	     other = other->next)
-		if (other->pid == p->pid && other->space != p->space)
+	for (const struct traced_program *q = job->trace.programs; q; q = q->next)
+		if (comes_after(q, p))
 			return false;
 	return true;
 }
 
-static bool is_first(const struct traced_program *p)
+static bool is_first(const struct valgrind_job *job, const struct traced_program *p)
 {
-	for (const struct traced_program *other = p->next; other; other = other->next)
-		if (other->pid == p->pid && other->space != p->space)
+	for (const struct traced_program *q = job->trace.programs; q; q = q->next)
+		if (comes_after(p, q))
 			return false;
 	return true;
 }
@@ -177,7 +186,7 @@ static struct traced_program *first_thread(struct traced_program *p)
 static void write_all(struct valgrind_job *job)
 {
 	for (struct traced_program *p = job->trace.programs, *first; p; p = p->next) {
-		if (!is_last(job, p) || (!job->opts.trace_children && !is_first(p)))
+		if (!is_last(job, p) || (!job->opts.trace_children && !is_first(job, p)))
 			continue;
 		calls_finish(p->graph);
 		valgrind_write(p, NULL);
