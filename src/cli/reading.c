@@ -232,10 +232,11 @@ int reading_next(struct reading *r, struct data_item *item)
 
 	for (;;) {
 		r->is_part = r->order && data_parts_next(&r->parts, r->data, item);
-		if (r->is_part && is_wanted(r, item))
-			return 1;
-		if (r->is_part)
+		if (r->is_part) {
+			if (is_wanted(r, item))
+				return 1;
 			continue;
+		}
 		n = r->order ? data_rounds_next(&r->rounds, r->data, item, &err)
 			     : data_reader_next(r->data, item, &err);
 		if (n < 0)

@@ -145,10 +145,7 @@ static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 	}
 }
 
-/*
- * Whether @other is what the process of @p has become, or has become one by one. Which was seen
- * first does not tell.
- */
+/* Whether the process of @p became @other later. Either may have been seen first. */
 static bool comes_after(const struct traced_program *other, const struct traced_program *p)
 {
 	return other->pid == p->pid && other->space != p->space &&
