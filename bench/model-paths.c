@@ -238,7 +238,7 @@ static void record(u64 (*run)(u64 rounds), const char *machine)
 	guest_thread_init(&g);
 	dbt_paths(g.t, &recording->space);
 	if (sets) {
-		dbt_filter((u32)__builtin_ctz(m.memory.line), sets);
+		dbt_filter((u32)__builtin_ctz(m.memory.line), sets, false);
 		CHECK(!mprotect((void *)(g.slots_at + PATH_RECORDS_SIZE), 4096, PROT_NONE));
 		mask |= DBT_MASK_FILTER;
 	}

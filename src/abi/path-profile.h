@@ -101,7 +101,10 @@ enum path_access_flags {
 
 #define PATH_NO_SLOT 0xffffu
 
-/* At disp + slot[base] + (slot[index] << scale). In order; what is loaded and stored is both. */
+/*
+ * At disp + slot[base] + (slot[index] << scale). In order; what is loaded and stored is both. With
+ * PATH_TRACED_RECORDS `base` and `index` are no slots but the numbers of registers.
+ */
 struct path_access {
 	u64 disp;
 	u16 base, index; /* PATH_NO_SLOT: none */

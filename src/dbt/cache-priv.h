@@ -330,8 +330,11 @@ struct dbt_cache {
 	u8 index_shift;
 	/* The filter of accesses; cache offsets of its code and constants: arch/.../filter.c. */
 	u8 filter_shift;
+	bool filter_plain;
 	u32 filter_sets;
-	u32 record_load, record_store, record_only, record_string;
+	u32 record_load, record_store, record_only;
+	u32 record_dead_load, record_dead_store; /* where flags are dead */
+	u32 record_string, record_far_string;    /* the latter of one with a segment */
 	u32 filter_set_bits, filter_line_bits;
 	bool whole_jumps;  /* no jump crosses or ends a line of 32 bytes */
 	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */

@@ -72,12 +72,13 @@ int dbt_init(const struct dbt_config *config)
 {
 	u64 size = config->cache_size ? config->cache_size : CACHE_DEFAULT;
 	u32 shift = cache.filter_shift, sets = cache.filter_sets;
+	bool plain = cache.filter_plain;
 	int ret;
 
 	size = min_u64(ALIGN_UP(size, MEGABYTE), 1024 * MEGABYTE);
 	memset(&cache, 0, sizeof(cache));
 	if (sets)
-		dbt_filter(shift, sets);
+		dbt_filter(shift, sets, plain);
 	cache.ops = *config->ops;
 	cache.flags = config->flags;
 	cache.mask = config->mask;

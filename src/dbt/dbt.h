@@ -605,9 +605,13 @@ void dbt_set_mask(struct dbt_thread *t, u64 mask);
 void dbt_paths(struct dbt_thread *t, struct path_space *space);
 /*
  * What DBT_MASK_FILTER means from dbt_init() or the next dbt_set_mask() on: lines of 1 << @shift
- * bytes in @sets sets, a power of two of at most DBT_FILTER_SETS.
+ * bytes in @sets sets, a power of two of at most DBT_FILTER_SETS. @plain: for caches as Valgrind
+ * has them. A store is as good as a load; a prefetch is nothing, nor is a store to what the same
+ * instruction has loaded, and what is in two lines is left out if both were the last ones. What is
+ * larger than a line is as large as one, and so is what elements tell (abi/path-trace.h), by its
+ * operand.
  */
-void dbt_filter(u32 shift, u32 sets);
+void dbt_filter(u32 shift, u32 sets, bool plain);
 /* Nothing is known of what @t has accessed. */
 void dbt_filter_forget(struct dbt_thread *t);
 

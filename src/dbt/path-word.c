@@ -196,11 +196,12 @@ void path_trace_begin(struct dbt_thread *t)
 	}
 }
 
-void dbt_filter(u32 shift, u32 sets)
+void dbt_filter(u32 shift, u32 sets, bool plain)
 {
 	CHECK(sets && sets <= DBT_FILTER_SETS && !(sets & (sets - 1)));
 	cache.filter_shift = (u8)shift;
 	cache.filter_sets = sets;
+	cache.filter_plain = plain;
 }
 
 void dbt_filter_forget(struct dbt_thread *t)

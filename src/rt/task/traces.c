@@ -29,9 +29,9 @@ void trace_use_memory(void)
 	memory = true;
 }
 
-void trace_use_filter(u32 shift, u32 sets)
+void trace_use_filter(u32 shift, u32 sets, bool plain)
 {
-	dbt_filter(shift, sets);
+	dbt_filter(shift, sets, plain);
 	filter = true;
 }
 

@@ -28,8 +28,8 @@ struct trace_user {
 void trace_use(const struct trace_user *user);
 /* And that accesses of memory are traced as well. */
 void trace_use_memory(void);
-/* Of these those that a filter of @sets sets of lines of 1 << @shift bytes lets through. */
-void trace_use_filter(u32 shift, u32 sets);
+/* Of these those that the filter lets through, as dbt_filter() has it. */
+void trace_use_filter(u32 shift, u32 sets, bool plain);
 
 bool traces_filtered(void);
 

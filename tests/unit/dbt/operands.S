@@ -185,6 +185,91 @@ fn snip_strings
 	rep lodsq
 	ret
 
+.macro touch_lines at
+	.irp	line, 0, 64, 128, 192, 256, 320, 384, 448
+	mov	rax, [rbx + \line + \at]
+	.endr
+.endm
+
+/*
+ * Accesses by one register beside each other, in one line or in two, of which others of their sets
+ * may have been accessed last; and strings over lines of the sets of others.
+ */
+fn snip_groups
+	push	rbx
+	push	rbp
+	mov	rbx, rdi
+	xor	ebp, ebp
+1:	lea	rsi, [rbx + rbp]
+	mov	rax, [rsi]
+	mov	rcx, [rsi + 8]
+	mov	edx, [rsi + 20]
+	movzx	r8d, byte ptr [rsi + 3]
+	/* Flags matter. */
+	cmp	rax, rcx
+	mov	r9, [rsi + 40]
+	mov	r10, [rsi + 48]
+	mov	r11, [rsi + 32]
+	setb	r9b
+	mov	[rsi + 64], rax
+	mov	[rsi + 72], rcx
+	mov	[rsi + 60], edx
+	/* Another line of the second one's set, and of the first one's. */
+	mov	rax, [rsi + 512 + 64]
+	mov	rcx, [rsi + 40]
+	mov	rdx, [rsi + 56]
+	mov	rax, [rsi + 512]
+	mov	rcx, [rsi + 24]
+	mov	rdx, [rsi]
+	cmp	rax, rcx
+	mov	rax, [rbx + rbp + 1024 + 64]
+	mov	rcx, [rsi + 32]
+	mov	rdx, [rsi + 60]
+	seta	dl
+	/* Not always both. */
+	mov	rdx, [rsi + 512 + 64]
+	test	bpl, 16
+	mov	rax, [rsi + 16]
+	jz	2f
+	mov	rcx, [rsi + 24]
+2:	mov	rcx, [rsi + 8]
+	push	rax
+	push	rcx
+	add	[rsp + 8], rdx
+	push	rsi
+	pop	rsi
+	pop	rcx
+	pop	rax
+	add	rsi, 8
+	mov	rax, [rsi]
+	sub	rsi, 24
+	mov	rcx, [rsi + 64]
+	mov	rdi, rsi
+	mov	[rdi + 72], cl
+	add	ebp, 5
+	cmp	ebp, 330
+	jb	1b
+	xor	ebp, ebp
+3:	touch_lines 0
+	mov	ecx, ebp
+	lea	rdi, [rbx + rbp + 1024]
+	rep stosb
+	touch_lines 0
+	lea	ecx, [rbp + 1]
+	shr	ecx, 2
+	lea	rdi, [rbx + rbp + 4096 + 1]
+	lea	rsi, [rbx + rbp + 3072]
+	std
+	rep movsd
+	cld
+	touch_lines 0
+	add	ebp, 37
+	cmp	ebp, 620
+	jb	3b
+	pop	rbp
+	pop	rbx
+	ret
+
 /* What C code executes: loads of GS, a far return and one of interrupts. */
 fn snip_emulated
 	mov	r8, gs

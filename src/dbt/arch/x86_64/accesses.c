@@ -19,6 +19,7 @@ struct origin {
 struct draft {
 	struct path_access access;
 	struct origin base, index;
+	u8 base_reg, index_reg; /* enum insn_reg: those of the instruction */
 };
 
 #define ACCESSES_MAX (4 * BLOCK_INSNS_MAX)
@@ -66,10 +67,22 @@ static struct origin use(struct planning *p, u8 reg)
 {
 	struct origin *o = &p->regs[reg];
 
-	if (!o->known || is_filtered())
+	if (!o->known)
 		*o = (struct origin){.insn = (u8)p->insn, .reg = reg, .known = true};
 	want(p, o);
 	return *o;
+}
+
+static void use_base(struct planning *p, struct draft *d, u8 reg)
+{
+	d->base = use(p, reg);
+	d->base_reg = reg;
+}
+
+static void use_index(struct planning *p, struct draft *d, u8 reg)
+{
+	d->index = use(p, reg);
+	d->index_reg = reg;
 }
 
 /* At the start of a path every register has a value that can be recorded there. */
@@ -84,7 +97,8 @@ static struct draft *add(struct planning *p, enum path_access_kind kind, u32 siz
 	struct draft *d = &drafts[p->n++];
 
 	CHECK(p->n <= ACCESSES_MAX);
-	*d = (struct draft){.base = none, .index = none};
+	*d = (struct draft){
+		.base = none, .index = none, .base_reg = REG_NONE, .index_reg = REG_NONE};
 	d->access.insn = (u8)p->insn;
 	d->access.kind = (u8)kind;
 	d->access.size = (u16)size;
@@ -96,7 +110,7 @@ static void add_stack(struct planning *p, enum path_access_kind kind, u32 size, 
 {
 	struct draft *d = add(p, kind, size);
 
-	d->base = use(p, reg);
+	use_base(p, d, reg);
 	d->access.disp = (u64)more;
 }
 
@@ -122,12 +136,12 @@ static void add_operand(struct planning *p, const struct insn *i, u64 pc,
 	}
 	d->access.disp = (u64)(s64)i->mem.disp;
 	if (i->mem.base != REG_NONE)
-		d->base = use(p, i->mem.base);
+		use_base(p, d, i->mem.base);
 	/* pop addresses its operand with rsp as it is afterwards. */
 	if (i->map == MAP_1 && i->opcode == 0x8f && i->mem.base == REG_RSP)
 		d->access.disp += i->opsize;
 	if (i->mem.index != REG_NONE) {
-		d->index = use(p, i->mem.index);
+		use_index(p, d, i->mem.index);
 		d->access.scale = i->mem.scale;
 	}
 }
@@ -140,7 +154,7 @@ static void add_string(struct planning *p, const struct insn *i, u8 reg, bool st
 		add(p, rep ? (store ? PATH_STORES : PATH_LOADS) : (store ? PATH_STORE : PATH_LOAD),
 		    size);
 
-	d->base = use(p, reg);
+	use_base(p, d, reg);
 	d->access.flags = (reg == REG_RSI ? segment_flag(i) : 0) |
 			  (i->attr & INSN_ADDR32 ? PATH_ADDR32 : 0);
 	if (!rep)
@@ -174,13 +188,13 @@ static void add_implicit(struct planning *p, const struct insn *i)
 
 	if (i->special == SP_XLAT) {
 		d = add(p, PATH_LOAD, 1);
-		d->base = use(p, REG_RBX);
-		d->index = use(p, REG_RAX);
+		use_base(p, d, REG_RBX);
+		use_index(p, d, REG_RAX);
 		d->access.flags = segment_flag(i) | PATH_BYTE_INDEX |
 				  (i->attr & INSN_ADDR32 ? PATH_ADDR32 : 0);
 	} else if (i->special == SP_MASKMOV) {
 		d = add(p, PATH_STORE, i->mem_write);
-		d->base = use(p, REG_RDI);
+		use_base(p, d, REG_RDI);
 		d->access.flags = segment_flag(i) | (i->attr & INSN_ADDR32 ? PATH_ADDR32 : 0);
 	}
 }
@@ -331,6 +345,12 @@ static u16 slot_of(const struct recording *r, const struct origin *o)
 		     count_bits(r->after[o->insn] & (BIT(o->reg) - 1)));
 }
 
+/* Where there are no slots: for who asks whether two accesses are of the same place. */
+static u16 number_of(u8 reg)
+{
+	return reg == REG_NONE ? PATH_NO_SLOT : reg;
+}
+
 static void number_slots(struct recording *r, u32 nr_insns)
 {
 	u32 n = 0;
@@ -389,8 +409,11 @@ void accesses_plan(struct build *b, const struct insn *whole, struct path_detail
 
 		*a = d->access;
 		a->base = a->index = PATH_NO_SLOT;
-		if (is_filtered())
+		if (is_filtered()) {
+			a->base = number_of(d->base_reg);
+			a->index = number_of(d->index_reg);
 			continue;
+		}
 		a->base = slot_of(r, &d->base);
 		a->index = slot_of(r, &d->index);
 		a->disp += d->base.more + (d->index.more << a->scale);
@@ -460,8 +483,8 @@ static struct access_site site_of(const struct build *b, u32 number)
 				    .size = d->access.size,
 				    .kind = d->access.kind,
 				    .flags = d->access.flags,
-				    .base = d->base.reg,
-				    .index = d->index.reg,
+				    .base = d->base_reg,
+				    .index = d->index_reg,
 				    .scale = d->access.scale,
 				    .insn = d->access.insn,
 				    .counted = is_counted(b, d->access.insn)};
@@ -472,20 +495,110 @@ static bool is_of_string(const struct access_site *s)
 	return s->kind == PATH_LOADS || s->kind == PATH_STORES;
 }
 
+/* It stores where the access before it has loaded, by the same instruction. */
+static bool stores_back(u32 number)
+{
+	const struct draft *d = &drafts[number], *load = d - 1;
+
+	return number && d->access.kind == PATH_STORE && load->access.kind == PATH_LOAD &&
+	       load->access.insn == d->access.insn && load->access.disp == d->access.disp &&
+	       load->access.size == d->access.size && load->access.flags == d->access.flags &&
+	       load->access.scale == d->access.scale && load->base_reg == d->base_reg &&
+	       load->index_reg == d->index_reg;
+}
+
+/* As dbt_filter() says of @plain; false: the access is nothing. */
+static bool make_plain(struct access_site *s)
+{
+	u32 line = 1u << cache.filter_shift;
+
+	if (s->kind == PATH_PREFETCH || stores_back(s->number))
+		return false;
+	if (s->kind == PATH_LOAD_ABOUT)
+		s->kind = PATH_LOAD;
+	if (s->kind == PATH_STORE_ABOUT)
+		s->kind = PATH_STORE;
+	if (s->size > line)
+		s->size = (u16)line;
+	return true;
+}
+
+/* What comes between two instructions is neither left nor entered. */
+static bool goes_through(const struct plan *plan, u32 from, u32 upto)
+{
+	for (u32 i = from; i < upto; i++)
+		if (plan->insns[i].role != ROLE_COPY && plan->insns[i].role != ROLE_ELIDE)
+			return false;
+	return true;
+}
+
+/*
+ * By how much access @number is above @first, if that is known: both are by the same register, or
+ * by what was added to it on the way.
+ */
+static bool is_beside(const struct build *b, u32 number, u32 first, s64 *above)
+{
+	const struct draft *d = &drafts[number], *f = &drafts[first];
+
+	*above = (s64)(d->access.disp + d->base.more - f->access.disp - f->base.more);
+	return d->access.kind <= PATH_STORE && !d->access.flags && d->base_reg != REG_NONE &&
+	       d->index_reg == REG_NONE && d->base.reg == f->base.reg &&
+	       d->base.insn == f->base.insn && d->base.after == f->base.after &&
+	       goes_through(&b->plan, f->access.insn, d->access.insn);
+}
+
+/*
+ * Accesses one after the other that are in one line if they are where that of @s is, which is
+ * number @first: the filter is asked once for all, before the first. They get the registers of
+ * that. Returns how many.
+ */
+static u32 find_group(const struct build *b, struct access_site *s, u32 first)
+{
+	u32 nr = b->recording.accesses_before[b->plan.nr_insns], n = 1;
+	s64 low = 0, high = s[0].size, above;
+
+	if (drafts[first].access.kind > PATH_STORE || s[0].flags || s[0].index != REG_NONE ||
+	    s[0].base == REG_NONE)
+		return 1;
+	for (u32 i = first + 1; i < nr && n < FILTER_GROUP; i++) {
+		struct access_site more = site_of(b, i);
+
+		if (cache.filter_plain && !make_plain(&more))
+			continue;
+		if (!is_beside(b, i, first, &above) ||
+		    (!cache.filter_plain && more.kind != s[0].kind))
+			break;
+		low = above < low ? above : low;
+		high = above + more.size > high ? above + more.size : high;
+		if (high - low > 1 << cache.filter_shift)
+			break;
+		more.disp = s[0].disp + (u64)above;
+		more.base = s[0].base;
+		more.counted = s[0].counted;
+		s[n++] = more;
+	}
+	return n;
+}
+
 static void filter(struct build *b, u32 index, bool after)
 {
-	const struct recording *r = &b->recording;
+	struct recording *r = &b->recording;
 
 	for (u32 i = r->accesses_before[index]; i < r->accesses_before[index + 1]; i++) {
-		struct access_site s = site_of(b, i);
-		bool string = is_of_string(&s);
+		struct access_site s[FILTER_GROUP] = {site_of(b, i)};
+		bool string = is_of_string(s);
+		u32 n;
 
-		if (s.kind > PATH_STORES)
+		if (i < r->filtered || (cache.filter_plain && !make_plain(s)))
+			continue;
+		if (s->kind > PATH_STORES)
 			continue;
 		if (after && string)
-			filter_string_after(b, &s);
-		else if (!after && !string)
-			filter_access(b, &s);
+			filter_string_after(b, s);
+		if (after || string)
+			continue;
+		n = filter_accesses(b, s, find_group(b, s, i));
+		r->filtered = s[n - 1].number + 1u;
 	}
 	if (after && b->plan.insns[index].d.special == SP_WRFSBASE)
 		filter_segment(b, &b->plan.insns[index].d);

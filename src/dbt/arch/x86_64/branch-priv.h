@@ -31,6 +31,7 @@ struct recording {
 	/* For the filter: accesses of the instructions before it; registers that each needs. */
 	u16 accesses_before[BLOCK_INSNS_MAX + 1];
 	u16 read[BLOCK_INSNS_MAX], written[BLOCK_INSNS_MAX];
+	u32 filtered; /* accesses before this number are done */
 };
 
 /* An access for the filter: what its address is made of when the instruction begins. */
@@ -127,13 +128,16 @@ static inline u32 accesses_slots(const struct build *b, u32 upto)
 	return b->recording.slots_before[upto] - b->recording.slots_before[b->restart];
 }
 
+#define FILTER_GROUP 8u /* sites at most */
+
 /*
- * filter.c: code in front of the instruction that looks whether an access is to be recorded. Of a
- * string instruction that repeats the second comes before it, and the third behind it for each
- * string.
+ * filter.c: code in front of the instruction that looks whether an access is to be recorded; or
+ * whether some of @n are, which come one after the other and are by the registers of the first one.
+ * Returns how many of them it was. Of a string instruction that repeats the second comes before it,
+ * and the third behind it for each string.
  * filter_segment() comes behind one that writes the base of FS. filter_init() makes the stubs.
  */
-void filter_access(struct build *b, const struct access_site *s);
+u32 filter_accesses(struct build *b, const struct access_site *s, u32 n);
 void filter_strings(struct build *b);
 void filter_string_after(struct build *b, const struct access_site *s);
 void filter_segment(struct build *b, const struct insn *i);

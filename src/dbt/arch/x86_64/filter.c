@@ -16,7 +16,10 @@
 #include "dbt/arch/x86_64/branch-priv.h"
 #include "sys/kernel.h"
 
-#define COLD_BYTES 80u /* of an access, at most */
+#define COLD_BYTES      80u   /* of an access, at most */
+#define GROUP_BYTES     160u  /* of one of several, and of what comes before them */
+#define STUBS_BYTES     3072u /* likewise of all stubs */
+#define STRING_STEP_MAX 8u    /* bytes of a string's element */
 
 static bool fits_s8(s64 v)
 {
@@ -174,16 +177,16 @@ static void emit_pext_rcx(struct emitter *e, u32 word)
 
 static u32 table_of(const struct access_site *s)
 {
-	return s->kind == PATH_STORE ? GS(filter.store) : GS(filter.load);
+	return s->kind == PATH_STORE && !cache.filter_plain ? GS(filter.store) : GS(filter.load);
 }
 
-static u32 stub_of(const struct access_site *s)
+static u32 stub_of(const struct access_site *s, bool dead)
 {
 	switch (s->kind) {
-	case PATH_LOAD: return cache.record_load;
-	case PATH_STORE: return cache.record_store;
+	case PATH_LOAD: return dead ? cache.record_dead_load : cache.record_load;
+	case PATH_STORE: return dead ? cache.record_dead_store : cache.record_store;
 	case PATH_PREFETCH: return cache.record_only;
-	default: return cache.record_string;
+	default: return has_segment(s) ? cache.record_far_string : cache.record_string;
 	}
 }
 
@@ -192,15 +195,15 @@ static u32 what_of(const struct access_site *s)
 	return path_record_what(s->number, s->insn, s->counted, s->size ? s->size - 1u : 0);
 }
 
-/* filter.addr has the address: records it, and goes on at @back. Changes @reg. */
-static void emit_record(struct emitter *e, const struct access_site *s, u8 reg, u64 back)
+/* filter.addr has the address: records it, and goes on at @back. Changes @reg, and @dead flags. */
+static void emit_record(struct emitter *e, const struct access_site *s, u8 reg, bool dead, u64 back)
 {
 	emit_store_gs_imm(e, GS(filter.what), what_of(s));
 	/* lea reg, [rip + back] */
 	emit3(e, (u8)(0x48 | (reg >> 3) << 2), 0x8d, (u8)(0x05 | (reg & 7) << 3));
 	emit_rel(e, back, 0);
 	emit_store_gs(e, GS(filter.back), reg);
-	emit_jmp(e, stub_of(s));
+	emit_jmp(e, stub_of(s, dead));
 }
 
 /* The register that is best spilled in front of instruction @index, none of @not. */
@@ -240,29 +243,19 @@ static void emit_always(struct build *b, const struct access_site *s, u16 regs)
 	emit_store_gs(e, GS(filter.addr), to);
 	c = *e;
 	/* Twice: the first time it is not known where it ends. */
-	emit_record(&c, s, to, 0);
-	emit_record(e, s, to, emit_addr(&c));
+	emit_record(&c, s, to, false, 0);
+	emit_record(e, s, to, false, emit_addr(&c));
 	emit_unspill(e, to);
 	emit_unspill(e, other);
 }
 
-static u32 emit_cold(const struct access_site *s, u8 reg, u64 back)
+/*
+ * Goes on where the filter leaves the access out, and else jumps: where to is put behind what is
+ * returned. With arithmetic flags that are @dead, or else by rcx and no flag.
+ */
+static u8 *emit_look(struct emitter *e, const struct access_site *s, u8 reg, bool dead)
 {
-	struct emitter c = cold_begin(COLD_BYTES);
-	const u8 *begin = c.p;
-	u32 at = emit_at(&c);
-
-	emit_address(&c, s, reg, REG_NONE);
-	emit_store_gs(&c, GS(filter.addr), reg);
-	emit_record(&c, s, reg, back);
-	CHECK(c.p - begin <= COLD_BYTES);
-	return at;
-}
-
-/* Changes arithmetic flags. */
-static void emit_compare(struct emitter *e, const struct access_site *s, u8 reg)
-{
-	u32 table = table_of(s), to;
+	u32 table = table_of(s);
 
 	if (is_constant(s)) {
 		u64 line = s->disp >> cache.filter_shift;
@@ -271,7 +264,7 @@ static void emit_compare(struct emitter *e, const struct access_site *s, u8 reg)
 		emit_mov_imm(e, reg, -(line << cache.filter_shift));
 		emit_gs_op(e, 0x3b, reg, table + set * 8); /* cmp reg, gs:[] */
 		emit2(e, 0x0f, 0x85);                      /* jne */
-	} else {
+	} else if (dead) {
 		emit_address(e, s, reg, REG_NONE);
 		emit_shift(e, true, reg);
 		emit_group1(e, false, OP_AND, reg, cache.filter_sets - 1);
@@ -281,22 +274,113 @@ static void emit_compare(struct emitter *e, const struct access_site *s, u8 reg)
 			emit_gs_op(e, 0x03, reg, segment_at(s)); /* add */
 		emit_group1(e, true, OP_CMP, reg, (1u << cache.filter_shift) - 1);
 		emit2(e, 0x0f, 0x87); /* ja */
+	} else {
+		emit_address(e, s, REG_RCX, REG_NONE);
+		emit_pext_rcx(e, cache.filter_set_bits);
+		emit_load_entry(e, REG_RCX, table);
+		emit_add_operand(e, s, REG_RCX, s->size - 1u);
+		emit_pext_rcx(e, cache.filter_line_bits);
+		emit2(e, 0xe3, 5); /* jrcxz over the jmp */
+		emit1(e, 0xe9);
 	}
 	emit_u32(e, 0);
-	to = emit_cold(s, reg, emit_addr(e)) - emit_at(e);
-	__builtin_memcpy(e->p - 4, &to, 4);
+	return e->p;
 }
 
-/* The same without a change of flags, by rcx. */
-static void emit_compare_rcx(struct emitter *e, const struct access_site *s)
+static void look_goes_to(u8 *look, u32 distance)
 {
-	emit_address(e, s, REG_RCX, REG_NONE);
-	emit_pext_rcx(e, cache.filter_set_bits);
-	emit_load_entry(e, REG_RCX, table_of(s));
-	emit_add_operand(e, s, REG_RCX, s->size - 1u);
-	emit_pext_rcx(e, cache.filter_line_bits);
-	emit2(e, 0xe3, 5); /* jrcxz over the jmp */
-	emit_jmp(e, emit_cold(s, REG_RCX, emit_addr(e) + 5));
+	__builtin_memcpy(look - 4, &distance, 4);
+}
+
+/* Records an access that has been looked at, and goes on at @back; or behind this, with 0. */
+static void emit_address_and_record(struct emitter *e, const struct access_site *s, u8 reg,
+				    bool dead, u64 back)
+{
+	struct emitter c;
+
+	emit_address(e, s, reg, REG_NONE);
+	emit_store_gs(e, GS(filter.addr), reg);
+	c = *e;
+	/* Twice: the first time it is not known where it ends. */
+	if (!back)
+		emit_record(&c, s, reg, dead, 0);
+	emit_record(e, s, reg, dead, back ? back : emit_addr(&c));
+}
+
+/* The sites that the filter is asked of at once, and what they are together. */
+struct sites {
+	const struct access_site *s;
+	u32 n;
+	struct access_site all;
+};
+
+/* The access of one byte of it. */
+static struct access_site byte_of(const struct access_site *s, u32 at)
+{
+	struct access_site byte = *s;
+
+	byte.disp += at;
+	byte.size = 1;
+	return byte;
+}
+
+/*
+ * All of several are left out if they are in two lines that were accessed last in their sets: those
+ * of the first byte and of the last one. One that crosses from one to the other is, too, so this is
+ * for a plain filter.
+ */
+static void emit_two_lines(struct emitter *e, const struct sites *sites, u8 reg, bool dead,
+			   u64 back)
+{
+	struct access_site low = byte_of(&sites->all, 0);
+	struct access_site high = byte_of(&sites->all, sites->all.size - 1u);
+	u8 *first = emit_look(e, &low, reg, dead), *last = emit_look(e, &high, reg, dead);
+
+	emit1(e, 0xe9); /* jmp */
+	emit_rel(e, back, 0);
+	look_goes_to(first, (u32)(e->p - first));
+	look_goes_to(last, (u32)(e->p - last));
+}
+
+/* Not all of several are in the line that was accessed last in its set: each is looked at. */
+static void emit_cold_group(struct emitter *e, const struct sites *sites, u8 reg, bool dead,
+			    u64 back)
+{
+	if (cache.filter_plain)
+		emit_two_lines(e, sites, reg, dead, back);
+	for (u32 i = 0; i < sites->n; i++) {
+		u8 *look = emit_look(e, &sites->s[i], reg, dead), *over;
+
+		emit2(e, 0xeb, 0); /* jmp */
+		over = e->p;
+		look_goes_to(look, (u32)(e->p - look));
+		emit_address_and_record(e, &sites->s[i], reg, dead, 0);
+		over[-1] = (u8)(e->p - over);
+	}
+	emit1(e, 0xe9);
+	emit_rel(e, back, 0);
+}
+
+static u32 emit_cold(const struct sites *sites, u8 reg, bool dead, u64 back)
+{
+	u32 size = sites->n == 1 ? COLD_BYTES : (sites->n + 1) * GROUP_BYTES;
+	struct emitter c = cold_begin(size);
+	const u8 *begin = c.p;
+	u32 at = emit_at(&c);
+
+	if (sites->n == 1)
+		emit_address_and_record(&c, sites->s, reg, dead, back);
+	else
+		emit_cold_group(&c, sites, reg, dead, back);
+	CHECK(c.p - begin <= size);
+	return at;
+}
+
+static void emit_filter(struct emitter *e, const struct sites *sites, u8 reg, bool dead)
+{
+	u8 *look = emit_look(e, &sites->all, reg, dead);
+
+	look_goes_to(look, emit_cold(sites, reg, dead, emit_addr(e)) - emit_at(e));
 }
 
 static bool crosses(const struct access_site *s)
@@ -306,43 +390,76 @@ static bool crosses(const struct access_site *s)
 	return s->size > line || (is_constant(s) && (s->disp & (line - 1)) + s->size > line);
 }
 
-void filter_access(struct build *b, const struct access_site *s)
+static bool is_odd(const struct access_site *s)
+{
+	return s->kind >= PATH_PREFETCH || !s->size || crosses(s) ||
+	       s->flags & (PATH_ADDR32 | PATH_BYTE_INDEX) || (!is_constant(s) && !is_near(s));
+}
+
+/* The first @n of @s together; one alone is as it is. */
+static struct sites take_together(const struct access_site *s, u32 n)
+{
+	struct sites all = {s, n, *s};
+	u64 end = s->disp + s->size;
+
+	for (u32 i = 1; i < n; i++) {
+		if ((s64)(s[i].disp - all.all.disp) < 0)
+			all.all.disp = s[i].disp;
+		if ((s64)(s[i].disp + s[i].size - end) > 0)
+			end = s[i].disp + s[i].size;
+	}
+	all.all.size = (u16)(end - all.all.disp);
+	return all;
+}
+
+static bool all_near(const struct sites *sites)
+{
+	for (u32 i = 1; i < sites->n; i++)
+		if (!is_near(&sites->s[i]))
+			return false;
+	return true;
+}
+
+u32 filter_accesses(struct build *b, const struct access_site *s, u32 n)
 {
 	u16 live = b->plan.insns[s->insn].live;
 	u16 regs = bit_of(s->base) | bit_of(s->index);
+	struct sites sites = take_together(s, n);
 	struct emitter *e = &b->e;
 	u8 reg;
 
-	if (s->kind >= PATH_PREFETCH || !s->size || crosses(s) ||
-	    s->flags & (PATH_ADDR32 | PATH_BYTE_INDEX) || (!is_constant(s) && !is_near(s))) {
+	if (is_odd(&sites.all) || !all_near(&sites))
+		sites = take_together(s, 1);
+	if (is_odd(s)) {
 		emit_always(b, s, regs);
-		return;
+		return 1;
 	}
 	if (!live) {
 		reg = spare_register(b, s->insn, regs);
 		emit_spill(e, reg);
-		emit_compare(e, s, reg);
+		emit_filter(e, &sites, reg, true);
 		emit_unspill(e, reg);
-		return;
+		return sites.n;
 	}
 	if (!is_constant(s) && !has_segment(s) && !cache.fixed_tables && !(regs & BIT(REG_RCX))) {
 		emit_spill(e, REG_RCX);
-		emit_compare_rcx(e, s);
+		emit_filter(e, &sites, REG_RCX, false);
 		emit_unspill(e, REG_RCX);
-		return;
+		return sites.n;
 	}
 	if (regs & BIT(REG_RAX)) {
 		emit_always(b, s, regs);
-		return;
+		return 1;
 	}
 	reg = spare_register(b, s->insn, (u16)(regs | BIT(REG_RAX)));
 	emit_spill(e, REG_RAX);
 	emit_spill(e, reg);
 	emit4(e, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto al */
-	emit_compare(e, s, reg);
+	emit_filter(e, &sites, reg, true);
 	emit3(e, 0x04, 0x7f, 0x9e); /* add al, 0x7f; sahf */
 	emit_unspill(e, reg);
 	emit_unspill(e, REG_RAX);
+	return sites.n;
 }
 
 static u32 string_at(u8 reg)
@@ -366,8 +483,8 @@ void filter_string_after(struct build *b, const struct access_site *s)
 	emit_store_gs(e, GS(filter.addr), REG_RAX);
 	emit_store_gs(e, GS(filter.upto), s->base);
 	c = *e;
-	emit_record(&c, s, REG_RAX, 0);
-	emit_record(e, s, REG_RAX, emit_addr(&c));
+	emit_record(&c, s, REG_RAX, false, 0);
+	emit_record(e, s, REG_RAX, false, emit_addr(&c));
 	emit_unspill(e, REG_RAX);
 }
 
@@ -447,26 +564,51 @@ static void emit_remember(struct emitter *e, bool store)
 	emit2(e, 0x79, (u8)(loop - (e->p + 2))); /* jns */
 }
 
-/* Forgets all. */
-static void emit_forget(struct emitter *e)
+/*
+ * Forgets the sets of what lies between rax, where a string was left, and filter.addr, where it
+ * began; of @far ones, whose segment is not in these, all.
+ */
+static void emit_forget(struct emitter *e, bool far)
 {
-	u8 *loop;
+	u32 line = 1u << cache.filter_shift, all = cache.filter_sets * line;
+	u8 *loop, *few = NULL;
 
-	emit1(e, 0xb9); /* mov ecx, sets - 1 */
+	if (!far) {
+		emit_load_gs(e, REG_RCX, GS(filter.addr));
+		emit3(e, 0x48, 0x39, 0xc8); /* cmp rax, rcx */
+		emit2(e, 0x73, 2);          /* jae */
+		emit2(e, 0x48, 0x91);       /* xchg rax, rcx */
+		emit3(e, 0x48, 0x29, 0xc8); /* sub rax, rcx */
+		/* edx = how many more lines there are, with those of the last element */
+		emit2(e, 0x89, 0xca); /* mov edx, ecx */
+		emit_group1(e, false, OP_AND, REG_RDX, line - 1);
+		emit4(e, 0x8d, 0x54, 0x02, STRING_STEP_MAX - 1); /* lea edx, [rdx + rax + ] */
+		emit_shift(e, false, REG_RDX);
+		emit_shift(e, true, REG_RCX);
+		emit_group1(e, true, OP_CMP, REG_RAX, all);
+		emit2(e, 0x72, 0); /* jb */
+		few = e->p;
+	}
+	emit1(e, 0xba); /* mov edx, sets - 1 */
 	emit_u32(e, cache.filter_sets - 1);
+	if (few)
+		few[-1] = (u8)(e->p - few);
 	loop = e->p;
+	emit2(e, 0x89, 0xc8); /* mov eax, ecx */
+	emit_group1(e, false, OP_AND, REG_RAX, cache.filter_sets - 1);
 	for (u32 i = 0; i < 2; i++) {
-		emit4(e, PREFIX_GS, 0x48, 0xc7, 0x04);
-		emit1(e, 0xcd);
+		emit4(e, PREFIX_GS, 0x48, 0xc7, 0x04); /* mov qword gs:[rax * 8 + ], 0 */
+		emit1(e, 0xc5);
 		emit_u32(e, i ? GS(filter.store) : GS(filter.load));
 		emit_u32(e, 0);
 	}
-	emit_group1(e, false, OP_SUB, REG_RCX, 1);
+	emit_group1(e, false, OP_ADD, REG_RCX, 1);
+	emit_group1(e, false, OP_SUB, REG_RDX, 1);
 	emit2(e, 0x79, (u8)(loop - (e->p + 2))); /* jns */
 }
 
-/* Code that emit_record() jumps to. It changes no register and no flag. */
-static u32 emit_stub(struct emitter *e, enum path_access_kind kind)
+/* Code that emit_record() jumps to. It changes no register, and no flag that is not @dead. */
+static u32 emit_stub(struct emitter *e, enum path_access_kind kind, bool dead, bool far)
 {
 	u32 at = emit_at(e);
 	u8 *skip = NULL;
@@ -474,8 +616,10 @@ static u32 emit_stub(struct emitter *e, enum path_access_kind kind)
 	emit_store_gs(e, GS(filter.saved[0]), REG_RAX);
 	emit_store_gs(e, GS(filter.saved[1]), REG_RCX);
 	emit_store_gs(e, GS(filter.saved[2]), REG_RDX);
-	emit4(e, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto al */
-	emit_store_gs(e, GS(filter.flags), REG_RAX);
+	if (!dead) {
+		emit4(e, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto al */
+		emit_store_gs(e, GS(filter.flags), REG_RAX);
+	}
 	emit_load_gs(e, REG_RAX, GS(filter.addr));
 	if (kind == PATH_LOADS) {
 		emit_gs_op(e, 0x3b, REG_RAX, GS(filter.upto)); /* cmp: nothing was accessed */
@@ -489,7 +633,7 @@ static u32 emit_stub(struct emitter *e, enum path_access_kind kind)
 		emit_append(e);
 	}
 	if (kind == PATH_LOADS)
-		emit_forget(e);
+		emit_forget(e, far);
 	else if (kind != PATH_PREFETCH)
 		emit_remember(e, kind == PATH_STORE);
 	if (skip) {
@@ -497,8 +641,10 @@ static u32 emit_stub(struct emitter *e, enum path_access_kind kind)
 
 		__builtin_memcpy(skip - 4, &rel, 4);
 	}
-	emit_load_gs(e, REG_RAX, GS(filter.flags));
-	emit3(e, 0x04, 0x7f, 0x9e); /* add al, 0x7f; sahf */
+	if (!dead) {
+		emit_load_gs(e, REG_RAX, GS(filter.flags));
+		emit3(e, 0x04, 0x7f, 0x9e); /* add al, 0x7f; sahf */
+	}
 	emit_load_gs(e, REG_RDX, GS(filter.saved[2]));
 	emit_load_gs(e, REG_RCX, GS(filter.saved[1]));
 	emit_load_gs(e, REG_RAX, GS(filter.saved[0]));
@@ -519,10 +665,13 @@ void filter_init(void)
 		return;
 	cache.filter_set_bits = cold_word((u64)(cache.filter_sets - 1) << cache.filter_shift);
 	cache.filter_line_bits = cold_word(-(1ull << cache.filter_shift));
-	e = cold_begin(1536);
-	cache.record_load = emit_stub(&e, PATH_LOAD);
-	cache.record_store = emit_stub(&e, PATH_STORE);
-	cache.record_only = emit_stub(&e, PATH_PREFETCH);
-	cache.record_string = emit_stub(&e, PATH_LOADS);
-	CHECK(e.p <= (u8 *)code_at(cache.cold) + 1536);
+	e = cold_begin(STUBS_BYTES);
+	cache.record_load = emit_stub(&e, PATH_LOAD, false, false);
+	cache.record_store = emit_stub(&e, PATH_STORE, false, false);
+	cache.record_dead_load = emit_stub(&e, PATH_LOAD, true, false);
+	cache.record_dead_store = emit_stub(&e, PATH_STORE, true, false);
+	cache.record_only = emit_stub(&e, PATH_PREFETCH, false, false);
+	cache.record_string = emit_stub(&e, PATH_LOADS, false, false);
+	cache.record_far_string = emit_stub(&e, PATH_LOADS, false, true);
+	CHECK(e.p <= (u8 *)code_at(cache.cold) + STUBS_BYTES);
 }
