@@ -23,9 +23,9 @@
 
 /*
  * With a filter records take the place of slots: of each access that changes something in the first
- * level of a cache, or may (model/model.h, model_filter_sets()), where it was, in order. Of a
- * string instruction that repeats there are two for each string, where it began and where it
- * stopped.
+ * level of a cache, or may (model/model.h, model_filter_sets()), where it was, in order. They may
+ * be made when an access before them is: those that do not retire are taken back. Of a string
+ * instruction that repeats there are two for each string, where it began and where it stopped.
  */
 struct path_record {
 	u64 addr;
@@ -116,12 +116,15 @@ enum path_note {
 #define PATH_REQUEST_INSNS 3u
 
 /*
- * In a stream only: slots that the entries behind this one need, or those behind them. | how many;
- * then the bases of fs and gs, and they, each as two words, the lower half first. Says nothing of
- * the path before it.
+ * In a stream only, by a filter of caches as Valgrind has them: records of the words that come
+ * next, in their order, or of the one before. | how many; then the number of the next word, of
+ * those that the thread has traced, from 0 on, modulo 2^32; then where that was, as path_record.at
+ * has it; then they, each a struct path_record. Entries of a stream only, and notes, have no
+ * number. Says nothing of the path before it.
  */
-#define PATH_TRACE_SLOTS (0x86u << 24)
-#define PATH_SLOTS_HEAD  5u /* words before the slots */
+#define PATH_TRACE_RECORDS (0x86u << 24)
+#define PATH_RECORDS_HEAD  3u /* words before the records */
+#define PATH_RECORD_WORDS  ((u32)(sizeof(struct path_record) / sizeof(u32)))
 
 /*
  * Likewise, where modeled events are attributed: what the paths and parts behind this one, and the
@@ -152,7 +155,7 @@ enum path_event_flags {
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
  */
-#define PATH_STREAM_MAGIC 0x344d525453504e41ull /* "ANPSTRM4": changes with the shape */
+#define PATH_STREAM_MAGIC 0x354d525453504e41ull /* "ANPSTRM5": changes with the shape */
 #define PATH_STREAM_WORDS (128u << 10)
 #define PATH_STREAM_AT    (12u << 20) /* within the room of a thread; its words come before */
 

@@ -29,8 +29,14 @@ struct run_config {
 	 * window_every: of a part of what has been executed (modeled.h).
 	 */
 	u32 window, window_every;
-	u32 reserved; /* 0 */
-	u64 seed;     /* of a deterministic run */
+	/*
+	 * With SEGMENT_ACCESSES, of the filter of accesses (path-trace.h): how many sets, and how
+	 * many bytes a line has, as a power of two.
+	 */
+	u16 filter_sets;
+	u8 filter_shift;
+	u8 reserved; /* 0 */
+	u64 seed;    /* of a deterministic run */
 	/* Modeled events that are attributed to instructions (modeled-profile.h), as counters. */
 	u8 profiled[PROFILED_EVENTS];
 	/*

@@ -217,6 +217,8 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		.window_every = o->window_every,
 		.seed = o->seed,
 		.nr_profiled = o->nr_profiled,
+		.filter_sets = o->filter_sets,
+		.filter_shift = o->filter_shift,
 	};
 	int err;
 

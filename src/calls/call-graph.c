@@ -181,12 +181,11 @@ static bool may_leave(u8 kind)
 }
 
 static struct calls_span *add_span(struct calls_graph *g, const struct path_step *steps, u32 n,
-				   u32 nr_slots, const struct calls_code *code)
+				   const struct calls_code *code)
 {
 	struct calls_span *s = calls_memory_take(&g->memory, sizeof(*s) + n * sizeof(s->pc[0]));
 
 	s->n = n;
-	s->nr_slots = nr_slots;
 	s->entry = code->entry;
 	s->code = *code;
 	s->fn = code->fn;
@@ -208,8 +207,7 @@ static struct calls_span *add_span(struct calls_graph *g, const struct path_step
 }
 
 /* Spans are cut behind branches where another function begins. */
-struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n,
-				  u32 nr_slots)
+struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n)
 {
 	struct calls_span *first = NULL, **to = &first;
 	struct calls_code code, next;
@@ -222,14 +220,14 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 		g->opts.find(g->opts.data, g, steps[i].pc, &next);
 		if (!next.entry && next.region == code.region)
 			continue;
-		*to = add_span(g, steps + from, i - from, nr_slots, &code);
+		*to = add_span(g, steps + from, i - from, &code);
 		(*to)->more = true;
 		(*to)->in = CALLS_ENTERS;
 		to = &(*to)->rest;
 		from = i;
 		code = next;
 	}
-	*to = add_span(g, steps + from, n - from, nr_slots, &code);
+	*to = add_span(g, steps + from, n - from, &code);
 	return first;
 }
 
@@ -250,7 +248,7 @@ static struct calls_span *gap_behind(struct calls_graph *g, const struct calls_c
 	gap = &g->gaps[code->fn->number];
 	if (!*gap) {
 		middle.entry = false;
-		*gap = add_span(g, &nothing, 1, 0, &middle);
+		*gap = add_span(g, &nothing, 1, &middle);
 		(*gap)->n = 0;
 	}
 	return *gap;
@@ -272,11 +270,6 @@ void calls_run_unknown(struct calls_thread *t, u32 n)
 	 */
 	t->last = calls_cell_of(t->graph, gap_behind(t->graph, &t->last->span->code), t->context);
 	t->out = t->last->span->out;
-}
-
-u32 calls_span_slots(const struct calls_span *s)
-{
-	return s->nr_slots;
 }
 
 static void free_lists(struct calls_profile *p)

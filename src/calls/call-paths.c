@@ -178,7 +178,7 @@ static QUICK void take_run(struct quick *q, struct calls_run *r)
  */
 static __attribute__((noinline)) struct calls_span *
 work_out_run(struct quick *q, struct calls_thread *t, struct calls_span *const *span,
-	     const u32 *path, size_t *at, u32 n, u64 hash, struct path_slots *slots)
+	     const u32 *path, size_t *at, u32 n, u64 hash, struct path_records *records)
 {
 	struct run_recording rec = {0};
 	struct calls_run run = {
@@ -197,13 +197,13 @@ work_out_run(struct quick *q, struct calls_thread *t, struct calls_span *const *
 		s = span[path[i]];
 		if (!s)
 			break;
-		s = take(&work, t, s, slots);
+		s = take(&work, t, s, records);
 		if (s)
 			break;
-		if (!slots)
+		if (!records)
 			continue;
-		rec.nr_slots += span[path[i]]->nr_slots;
-		calls_pass_slots(slots, span[path[i]]->nr_slots);
+		rec.word++;
+		path_records_pass(records, 1);
 	}
 	*q = work;
 	q->recording = NULL;
@@ -234,7 +234,7 @@ static QUICK void ask_for_simulated(struct calls_span *const *span, const u32 *p
 	__builtin_prefetch(next + 64);
 	if (unlikely(!s))
 		return;
-	for (u32 at = 0; at < 256; at += 64)
+	for (u32 at = 0; at < 192; at += 64)
 		__builtin_prefetch((const char *)s->simulated + at);
 }
 
@@ -245,7 +245,7 @@ static QUICK void ask_for_simulated(struct calls_span *const *span, const u32 *p
 static QUICK struct calls_span *take_alone(struct quick *q, struct calls_thread *t,
 					   struct calls_span *const *span, const u32 *path,
 					   size_t *at, size_t stop, size_t n,
-					   struct path_slots *slots)
+					   struct path_records *records)
 {
 	struct calls_span *s = NULL;
 	size_t i;
@@ -255,15 +255,15 @@ static QUICK struct calls_span *take_alone(struct quick *q, struct calls_thread 
 		if (unlikely(!s))
 			break;
 		if (likely(i + AHEAD < n))
-			slots ? ask_for_simulated(span, path + i)
-			      : __builtin_prefetch(span[path[i + AHEAD]]);
-		s = take(q, t, s, slots);
+			records ? ask_for_simulated(span, path + i)
+				: __builtin_prefetch(span[path[i + AHEAD]]);
+		s = take(q, t, s, records);
 		if (unlikely(s))
 			break;
-		if (slots)
-			calls_pass_slots(slots, span[path[i]]->nr_slots);
-		else if (i + 1 < n && path[i + 1] == path[i])
-			i += go_round(q, span[path[i]], path + i, n - i);
+		if (records)
+			path_records_pass(records, 1);
+		if (i + 1 < n && path[i + 1] == path[i])
+			i += go_round(q, span[path[i]], path + i, n - i, records);
 	}
 	*at = i;
 	return s;
@@ -273,11 +273,11 @@ static QUICK struct calls_span *take_alone(struct quick *q, struct calls_thread 
 static QUICK struct calls_span *take_several(struct quick *q, struct calls_thread *t,
 					     struct calls_span *const *span, const u32 *path,
 					     size_t *at, size_t stop, size_t n,
-					     struct path_slots *slots)
+					     struct path_records *records)
 {
 	struct quick work = *q;
 	size_t i = *at;
-	struct calls_span *s = take_alone(&work, t, span, path, &i, stop, n, slots);
+	struct calls_span *s = take_alone(&work, t, span, path, &i, stop, n, records);
 
 	*q = work;
 	*at = i;
@@ -293,22 +293,22 @@ take_some(struct quick *q, struct calls_thread *t, struct calls_span *const *spa
 
 static __attribute__((noinline)) struct calls_span *
 take_simulated(struct quick *q, struct calls_thread *t, struct calls_span *const *span,
-	       const u32 *path, size_t *at, size_t stop, size_t n, struct path_slots *slots)
+	       const u32 *path, size_t *at, size_t stop, size_t n, struct path_records *records)
 {
-	return take_several(q, t, span, path, at, stop, n, slots);
+	return take_several(q, t, span, path, at, stop, n, records);
 }
 
 /* A run that meets something, and begins with @first. Returns what its misses are worth. */
 static __attribute__((noinline)) u32 meet_run(const struct quick *q, struct calls_thread *t,
 					      const struct calls_run *r,
 					      const struct calls_span *first,
-					      struct path_slots *slots)
+					      struct path_records *records)
 {
 	u32 misses;
 
 	if (t->branch.open)
 		calls_close_branch(t, first->first);
-	misses = run_meet(t, r, q->top, slots);
+	misses = run_meet(t, r, q->top, records);
 	if (simulated_is_open(r->events->code)) {
 		t->nonskipped = r->nonskipped_after;
 		calls_open_branch(t, r->last, r->nonskipped_after ? NULL : r->cell);
@@ -319,7 +319,7 @@ static __attribute__((noinline)) u32 meet_run(const struct quick *q, struct call
 /* As many of @path as are usual, from @*at on, run by run. Returns what take_alone() does. */
 static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *t,
 					  struct calls_span *const *span, const u32 *path,
-					  size_t *at, size_t n, struct path_slots *slots)
+					  size_t *at, size_t n, struct path_records *records)
 {
 	struct calls_runs *runs = &t->graph->runs;
 	size_t i = *at, run_from = i + runs->pause, stop; /* where a run may begin */
@@ -338,14 +338,14 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 		run_from = i + 1;
 		if (run_is_loop(path + i)) {
 			/* What is simulated is told each time. */
-			while (slots && run_from < n && path[run_from] == path[i])
+			while (records && run_from < n && path[run_from] == path[i])
 				run_from++;
 			goto alone;
 		}
 		r = was ? following_run(q, was, path + i) : NULL;
 		if (unlikely(!r)) {
-			if (run_seldom_follow(runs, slots ? RUN_MEETS_WORTH : RUN_WORTH)) {
-				run_from = i + (slots ? RUN_MEETS_PAUSE : RUN_PAUSE);
+			if (run_seldom_follow(runs, records ? RUN_MEETS_WORTH : RUN_WORTH)) {
+				run_from = i + (records ? RUN_MEETS_PAUSE : RUN_PAUSE);
 				goto alone;
 			}
 			most = run_measure(path + i, q->context, &hash);
@@ -356,22 +356,20 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 		}
 		was = r;
 		if (likely(r)) {
-			if (slots) {
-				if (unlikely(!simulated_fits(r->events->code, slots)))
-					goto alone;
-				misses = meet_run(q, t, r, span[path[i]], slots);
+			if (records) {
+				misses = meet_run(q, t, r, span[path[i]], records);
 			}
 			take_run(q, r);
 			runs->taken += r->n;
 			i += r->n;
 			run_from = i;
-			if (slots && run_misses_often(runs, misses))
+			if (records && run_misses_often(runs, misses))
 				run_from += RUN_MEETS_PAUSE;
 			continue;
 		}
-		if (run_is_worth(runs, hash, slots)) {
+		if (run_is_worth(runs, hash, records)) {
 			work = *q;
-			s = work_out_run(&work, t, span, path + i, &i, most, hash, slots);
+			s = work_out_run(&work, t, span, path + i, &i, most, hash, records);
 			*q = work;
 			if (i < run_from)
 				break;
@@ -380,8 +378,8 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 alone:
 		stop = run_from < n ? run_from : n;
 		work = *q;
-		s = slots ? take_simulated(&work, t, span, path, &i, stop, n, slots)
-			  : take_some(&work, t, span, path, &i, stop, n);
+		s = records ? take_simulated(&work, t, span, path, &i, stop, n, records)
+			    : take_some(&work, t, span, path, &i, stop, n);
 		*q = work;
 		if (i < stop)
 			break;
@@ -394,7 +392,7 @@ alone:
 /* As many of @path as are usual, from @*at on. Returns what take_alone() does. */
 static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_span *const *span,
 					  const u32 *path, size_t *at, size_t n,
-					  struct path_slots *slots)
+					  struct path_records *records)
 {
 	const struct calls_graph *g = t->graph;
 	struct quick q = {.last = t->last->span,
@@ -407,9 +405,9 @@ static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_s
 			  .top = t->frame + t->nr,
 			  .room = t->frame + t->room,
 			  .active = t->active,
-			  .simulated = slots ? t : NULL,
+			  .simulated = records ? t : NULL,
 			  .levels = g->opts.tree ? 0 : g->opts.recursions - 1};
-	struct calls_span *s = take_runs(&q, t, span, path, at, n, slots);
+	struct calls_span *s = take_runs(&q, t, span, path, at, n, records);
 
 	t->last = q.cell;
 	t->out = q.out;
@@ -418,28 +416,28 @@ static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_s
 	t->nonskipped = q.nonskipped;
 	t->cost = q.cost;
 	t->nr = (u32)(q.top - t->frame);
-	if (slots)
+	if (records)
 		t->last_kept = false;
 	return *at < n ? s : NULL;
 }
 
 static QUICK size_t run_paths(struct calls_thread *t, struct calls_span *const *span,
-			      const u32 *path, size_t n, struct path_slots *slots)
+			      const u32 *path, size_t n, struct path_records *records)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct calls_span *s;
 
 		calls_count_active(t);
-		s = is_usual(t) ? run_usual(t, span, path, &i, n, slots) : span[path[i]];
+		s = is_usual(t) ? run_usual(t, span, path, &i, n, records) : span[path[i]];
 
 		if (i == n || !s)
 			return i;
-		if (!slots) {
+		if (!records) {
 			calls_run(t, s);
 			continue;
 		}
-		calls_run_simulated(t, s, slots, false);
-		calls_pass_slots(slots, s->nr_slots);
+		calls_run_simulated(t, s, records, false);
+		path_records_pass(records, 1);
 	}
 	return n;
 }
@@ -447,13 +445,14 @@ static QUICK size_t run_paths(struct calls_thread *t, struct calls_span *const *
 static __attribute__((noinline)) size_t run_simulated(struct calls_thread *t,
 						      struct calls_span *const *span,
 						      const u32 *path, size_t n,
-						      struct path_slots *slots)
+						      struct path_records *records)
 {
-	return run_paths(t, span, path, n, slots);
+	return run_paths(t, span, path, n, records);
 }
 
 size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
-		       size_t n, struct path_slots *slots)
+		       size_t n, struct path_records *records)
 {
-	return slots ? run_simulated(t, span, path, n, slots) : run_paths(t, span, path, n, NULL);
+	return records ? run_simulated(t, span, path, n, records)
+		       : run_paths(t, span, path, n, NULL);
 }

@@ -172,25 +172,39 @@ static QUICK void charge(struct quick *q, struct calls_graph *g, struct calls_sp
 }
 
 /* What @s meets, which was charged. */
-static QUICK void meet(struct quick *q, struct calls_span *s, const struct path_slots *slots)
+static QUICK void meet(struct quick *q, struct calls_span *s, struct path_records *records)
 {
 	struct calls_thread *t = q->simulated;
 
 	if (unlikely(q->nonskipped != NULL)) {
 		t->nonskipped = q->nonskipped;
-		calls_simulate(t, s, slots, false);
+		calls_simulate(t, s, records, false);
 		return;
 	}
-	if (unlikely(simulate(t->graph->opts.simulation, s->simulated, slots,
+	if (unlikely(simulate(t->graph->opts.simulation, s->simulated, records,
 			      s->cell->events ?: calls_events_of(s->cell), &t->events)))
 		calls_open_branch(t, s, s->cell);
+}
+
+/* What it meets @times times more; false: that is to be done each time. */
+static QUICK bool meet_round(const struct quick *q, const struct calls_span *s, u32 times,
+			     struct path_records *records)
+{
+	struct calls_thread *t = q->simulated;
+
+	if (q->nonskipped || !simulate_round(t->graph->opts.simulation, s->simulated, times,
+					     records, calls_events_of(s->cell), &t->events))
+		return false;
+	path_records_pass(records, times);
+	return true;
 }
 
 /*
  * The path of @s, which was charged, and how often the next ones of @n are the same: a loop goes
  * round in it, and nothing else of what is known changes.
  */
-static QUICK size_t go_round(struct quick *q, struct calls_span *s, const u32 *path, size_t n)
+static QUICK size_t go_round(struct quick *q, struct calls_span *s, const u32 *path, size_t n,
+			     struct path_records *records)
 {
 	size_t times = 1;
 
@@ -198,6 +212,8 @@ static QUICK size_t go_round(struct quick *q, struct calls_span *s, const u32 *p
 		return 0;
 	while (times < n && path[times] == path[0])
 		times++;
+	if (records && !meet_round(q, s, (u32)times - 1, records))
+		return 0;
 	q->cost += (times - 1) * (u64)s->n;
 	if (unlikely(q->nonskipped != NULL))
 		q->nonskipped->skipped += (times - 1) * (u64)s->n;
@@ -208,25 +224,25 @@ static QUICK size_t go_round(struct quick *q, struct calls_span *s, const u32 *p
 
 /* A path, and all its parts. Returns the one that is not usual: what is before it was done. */
 static QUICK struct calls_span *take(struct quick *q, struct calls_thread *t, struct calls_span *s,
-				     struct path_slots *slots)
+				     struct path_records *records)
 {
 part:
-	if (slots && unlikely(t->branch.open))
+	if (records && unlikely(t->branch.open))
 		calls_close_branch(t, s->first);
 	if (s->in != q->out) {
 		if (unlikely(!pass_on(q, s)))
 			return s;
 		if (unlikely(s->more)) {
 			charge(q, t->graph, s);
-			if (slots)
-				meet(q, s, slots);
+			if (records)
+				meet(q, s, records);
 			s = s->rest;
 			goto part;
 		}
 	}
 	charge(q, t->graph, s);
-	if (slots)
-		meet(q, s, slots);
+	if (records)
+		meet(q, s, records);
 	return NULL;
 }
 

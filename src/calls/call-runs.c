@@ -68,8 +68,8 @@ static struct run_met record_part(struct run_recording *rec, const struct calls_
 	if (rec->nr_parts)
 		rec->code[rec->nr_parts - 1].after = s->first;
 	rec->part[rec->nr_parts] = (struct run_part){s->cell, nonskipped};
-	rec->code[rec->nr_parts++] = (struct simulated_part){
-		.code = s->simulated, .first_slot = rec->nr_slots, .last = s->last};
+	rec->code[rec->nr_parts++] =
+		(struct simulated_part){.code = s->simulated, .word = rec->word, .last = s->last};
 	return sum;
 }
 

@@ -127,7 +127,7 @@ struct run_inner {
 /* What a run meets: run-events.c. */
 struct run_events {
 	struct simulated_code *code;
-	u32 nr_slots, nr_inner;
+	u32 nr_inner;
 	struct run_met met;
 	struct run_moment *closed, *opened; /* as those of the run */
 	struct run_part *part;
@@ -145,7 +145,7 @@ struct run_recording {
 	struct run_count count[48];
 	struct run_edge edge[32];
 	/* If something is simulated. */
-	u32 nr_slots, nr_parts, nr_inner;
+	u32 word, nr_parts, nr_inner; /* `word`: which of its paths it is at */
 	struct run_met met;
 	struct run_moment closed_at[16], opened_at[16];
 	struct run_part part[SIMULATED_PARTS];
@@ -192,7 +192,7 @@ static inline u32 run_measure(const u32 *path, const struct calls_context *conte
 #define RUN_WORTH 12u /* paths that runs have taken for each time */
 /* The same of what is simulated: a run that is seldom taken is in no cache of ours. */
 #define RUN_MEETS_PAUSE 1200000u
-#define RUN_MEETS_WORTH 48u
+#define RUN_MEETS_WORTH 24u
 
 static inline bool run_seldom_follow(struct calls_runs *r, u32 worth)
 {
@@ -211,7 +211,7 @@ static inline bool run_seldom_follow(struct calls_runs *r, u32 worth)
  * memory.
  */
 #define RUN_MEETS  2048u
-#define RUN_MISSES 4u
+#define RUN_MISSES 16u
 
 static inline bool run_misses_often(struct calls_runs *r, u32 misses)
 {
@@ -246,11 +246,11 @@ struct run_events *run_events_new(struct calls_graph *g, const struct run_record
 /* About, in bytes. */
 size_t run_events_size(const struct run_events *e, const struct calls_run *r);
 /*
- * @r is taken, with @top as the calls that are open before. Of @slots what it has used is gone.
+ * @r is taken, with @top as the calls that are open before. @records are behind it then.
  * Returns what its misses were worth, RUN_MISSES of which are too many.
  */
 u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct calls_frame *top,
-	     struct path_slots *slots);
+	     struct path_records *records);
 
 static inline void run_met_add(struct run_met *to, const struct run_met *more)
 {

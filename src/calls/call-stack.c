@@ -299,7 +299,7 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	u64 enter = t->signals ? dumped_by_handlers : t->dumped;
 
 	code.entry = false;
-	source = calls_span_new(t->graph, &site, 1, 0);
+	source = calls_span_new(t->graph, &site, 1);
 	source->code = code;
 	source->fn = code.fn;
 	source->entry = false;
@@ -421,13 +421,13 @@ void calls_run(struct calls_thread *t, struct calls_span *s)
 	execute(t, s);
 }
 
-void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
-			 const struct path_slots *slots, bool keep)
+void calls_run_simulated(struct calls_thread *t, struct calls_span *s, struct path_records *records,
+			 bool keep)
 {
 	for (; s; s = s->rest) {
 		calls_close_branch(t, s->pc[0]);
 		enter(t, s);
-		calls_simulate(t, s, slots, keep);
+		calls_simulate(t, s, records, keep);
 		charge(t, s);
 	}
 }

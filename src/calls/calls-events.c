@@ -55,7 +55,7 @@ void calls_simulate_again(struct calls_thread *t, u64 times)
 		calls_events_of(c)[i] += t->last_counts[i] * times;
 }
 
-void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct path_slots *slots,
+void calls_simulate(struct calls_thread *t, struct calls_span *s, struct path_records *records,
 		    bool keep)
 {
 	struct event_simulation *sim = t->graph->opts.simulation;
@@ -73,7 +73,7 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct p
 	} else {
 		counts = calls_events_of(s->cell);
 	}
-	open = simulate(sim, s->simulated, slots, counts, sum);
+	open = simulate(sim, s->simulated, records, counts, sum);
 	if (t->last_kept && t->collect)
 		calls_simulate_again(t, 1);
 	if (open)

@@ -71,7 +71,6 @@ struct calls_span {
 	struct calls_span *rest;          /* what comes next in the same path; NULL: nothing */
 	u64 last;                         /* the last instruction */
 	struct simulated_code *simulated; /* NULL: nothing is; owned */
-	u32 nr_slots;                     /* of all of its path */
 	struct calls_span *next_made;
 	struct calls_code code;
 	struct calls_cell *cells; /* those of all contexts */
@@ -268,19 +267,12 @@ void calls_modeled_part(struct calls_thread *t, const struct calls_span *path,
 /* calls-events.c: what is simulated. */
 u64 *calls_events_of(struct calls_cell *c);
 struct event_counts *calls_skipped_of(struct calls_cell *c);
-void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct path_slots *slots,
+void calls_simulate(struct calls_thread *t, struct calls_span *s, struct path_records *records,
 		    bool keep);
 /* Adds what the last span has met @times times, if that was kept. */
 void calls_simulate_again(struct calls_thread *t, u64 times);
 /* The last instruction of @s, which is @own's, or NULL, is an indirect branch. */
 void calls_open_branch(struct calls_thread *t, const struct calls_span *s, struct calls_cell *own);
 void calls_close_branch(struct calls_thread *t, u64 target);
-
-static inline void calls_pass_slots(struct path_slots *slots, u32 n)
-{
-	n = n < slots->n ? n : slots->n;
-	slots->slot += n;
-	slots->n -= n;
-}
 
 #endif

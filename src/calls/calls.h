@@ -69,10 +69,8 @@ struct calls_fn *calls_fn_of(struct calls_graph *g, const char *object, const ch
 /* @tid: what calls_tree() calls it. */
 struct calls_thread *calls_thread_new(struct calls_graph *g, u32 tid);
 
-/* A span of @n instructions; at least one. Their accesses are told by @nr_slots. */
-struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n,
-				  u32 nr_slots);
-u32 calls_span_slots(const struct calls_span *s);
+/* A span of @n instructions; at least one. */
+struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n);
 
 /* The thread has executed it. */
 void calls_run(struct calls_thread *t, struct calls_span *s);
@@ -84,16 +82,16 @@ void calls_run(struct calls_thread *t, struct calls_span *s);
 void calls_run_unknown(struct calls_thread *t, u32 n);
 
 /* The same, of a graph with a simulation. @keep: calls_uncount() may follow. */
-void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
-			 const struct path_slots *slots, bool keep);
+void calls_run_simulated(struct calls_thread *t, struct calls_span *s, struct path_records *records,
+			 bool keep);
 
 /*
  * The same of paths that have spans by their numbers, one after the other. Returns how many, from
- * the first on; the next one has none. @slots: those of a simulation, of which what was used is
- * gone then; NULL without one.
+ * the first on; the next one has none. @records: those of a simulation, which are at the word of
+ * the next one then; NULL without one.
  */
 size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
-		       size_t n, struct path_slots *slots);
+		       size_t n, struct path_records *records);
 
 /*
  * The same, of which a model has counted @event, @n of them (abi/path-trace.h). @s NULL: nobody

@@ -56,6 +56,7 @@ static inline bool lru_cache_use_other(struct lru_cache *c, u64 set, u64 line)
 	/* Of most caches; a number that is known is quicker. */
 	switch (c->others) {
 	case 7: return lru_cache_move(before, 7, line, next);
+	case 11: return lru_cache_move(before, 11, line, next);
 	case 15: return lru_cache_move(before, 15, line, next);
 	default: return lru_cache_move(before, c->others, line, next);
 	}

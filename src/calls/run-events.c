@@ -7,8 +7,7 @@
 
 struct run_events *run_events_new(struct calls_graph *g, const struct run_recording *rec)
 {
-	struct simulated_code *code = simulated_join(g->opts.simulation, rec->code, rec->nr_parts,
-						     &g->runs.memory);
+	struct simulated_code *code = simulated_join(rec->code, rec->nr_parts, &g->runs.memory);
 	size_t closed = rec->nr_closed * sizeof(rec->closed_at[0]),
 	       opened = rec->nr_opened * sizeof(rec->opened_at[0]),
 	       parts = rec->nr_parts * sizeof(rec->part[0]),
@@ -20,10 +19,7 @@ struct run_events *run_events_new(struct calls_graph *g, const struct run_record
 		return NULL;
 	e = calls_memory_take(&g->runs.memory,
 			      sizeof(*e) + closed + opened + parts + inner + 4 * 8);
-	*e = (struct run_events){.code = code,
-				 .nr_slots = rec->nr_slots,
-				 .nr_inner = rec->nr_inner,
-				 .met = rec->met};
+	*e = (struct run_events){.code = code, .nr_inner = rec->nr_inner, .met = rec->met};
 	at = (u8 *)(e + 1);
 	e->closed = calls_memory_put(&at, rec->closed_at, closed);
 	e->opened = calls_memory_put(&at, rec->opened_at, opened);
@@ -74,11 +70,11 @@ static u32 price(const struct simulated_miss *miss, u32 n)
 }
 
 u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct calls_frame *top,
-	     struct path_slots *slots)
+	     struct path_records *records)
 {
 	const struct run_events *e = r->events;
 	struct simulated_miss miss[SIMULATED_MISSES];
-	u32 n = simulate_joined(t->graph->opts.simulation, e->code, slots, miss), told = 0;
+	u32 n = simulate_joined(t->graph->opts.simulation, e->code, records, miss), told = 0;
 
 	for (u32 i = 0; i < r->nr_closed; i++) {
 		const struct calls_frame *f = --top;
@@ -101,6 +97,6 @@ u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct cal
 	}
 	(void)tell(t, e, miss, told, n, ~0u);
 	event_counts_met(&t->events, &e->met, 1);
-	calls_pass_slots(slots, e->nr_slots);
+	path_records_pass(records, r->n);
 	return price(miss, n);
 }

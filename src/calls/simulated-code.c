@@ -8,13 +8,14 @@
 /* What is being made, with room for the most that there can be. */
 struct code_draft {
 	struct event_simulation *s;
-	u32 nr_places, nr_fetches, nr_lines, nr_accesses, nr_conds, nr_slots;
+	u32 nr_places, nr_fetches, nr_accesses, nr_conds, first_access;
 	u64 fetched; /* the line; 0: none */
 	u64 met[SIMULATED_GROUPS];
 	struct line_fetch fetch[SIMULATED_INSNS + 1];
 	struct cond_branch cond[SIMULATED_INSNS];
-	struct line_access line[PATH_WALK_ACCESSES];
 	struct one_access access[PATH_WALK_ACCESSES];
+	struct path_access last; /* that has a place */
+	u32 last_insn;           /* of that */
 	struct event_place place[SIMULATED_INSNS * 3 + PATH_WALK_ACCESSES];
 };
 
@@ -53,120 +54,72 @@ static void add_fetch(struct code_draft *d, const struct path_step *at, u32 insn
 /* Whether @a is written where it was read just before, by one instruction. */
 static bool modifies(const struct code_draft *d, const struct path_access *a, u32 insn)
 {
-	const struct one_access *p = &d->access[d->nr_accesses - 1];
-	const struct event_place *place = &d->place[p->place];
+	const struct path_access *p = &d->last;
+	const struct event_place *place = &d->place[d->nr_places - 1];
 
-	return place->group == SIMULATED_READ && place->insn == insn && a->kind == PATH_STORE &&
-	       p->kind != ACCESS_STRING && p->disp == a->disp && p->base == a->base &&
-	       p->index == a->index && p->size == a->size && p->scale == a->scale &&
-	       p->flags == a->flags;
+	return d->nr_places && place->group == SIMULATED_READ && place->insn == insn &&
+	       a->kind == PATH_STORE && p->kind == PATH_LOAD && p->disp == a->disp &&
+	       p->base == a->base && p->index == a->index && p->size == a->size &&
+	       p->scale == a->scale && p->flags == a->flags;
 }
 
-static enum access_kind kind_of(const struct path_access *a)
+/* The place of what was read before is one of a write. */
+static void make_write(struct code_draft *d)
 {
-	if (a->kind == PATH_LOADS || a->kind == PATH_STORES)
-		return ACCESS_STRING;
-	if (a->flags)
-		return ACCESS_OTHER;
-	if (a->base == PATH_NO_SLOT)
-		return a->index == PATH_NO_SLOT ? ACCESS_FIXED : ACCESS_SCALED;
-	return a->index == PATH_NO_SLOT ? ACCESS_SLOT : ACCESS_SLOTS;
-}
-
-/* Puts the access to the one before it, if that is mostly of the same line. */
-static bool add_to_line(struct code_draft *d, const struct one_access *p)
-{
-	struct line_access *line = d->nr_lines ? &d->line[d->nr_lines - 1] : NULL;
-	s64 from, upto;
-
-	if (!line || p->kind != ACCESS_SLOT || line->kind != ACCESS_SLOT || line->base != p->base)
-		return false;
-	from = (s64)(p->disp - line->disp);
-	upto = from + p->size - 1;
-	if (from < -(s64)d->s->within || upto > (s64)d->s->within)
-		return false;
-	from = from < 0 ? from : 0;
-	upto = upto > line->more ? upto : line->more;
-	if (upto - from > (s64)d->s->within)
-		return false;
-	line->disp += (u64)from;
-	line->more = (u16)(upto - from);
-	line->n++;
-	return true;
-}
-
-static void need_slot(struct code_draft *d, u16 slot)
-{
-	if (slot != PATH_NO_SLOT && slot >= d->nr_slots)
-		d->nr_slots = slot + 1u;
+	d->place[d->nr_places - 1].group = SIMULATED_WRITE;
+	d->met[SIMULATED_READ]--;
+	d->met[SIMULATED_WRITE]++;
 }
 
 static void add_access(struct code_draft *d, const struct path_access *a, u32 insn)
 {
 	bool write = a->kind == PATH_STORE || a->kind == PATH_STORES;
-	struct one_access *last = d->nr_accesses ? &d->access[d->nr_accesses - 1] : NULL, *p;
-	enum access_kind kind = kind_of(a);
+	bool string = a->kind == PATH_LOADS || a->kind == PATH_STORES;
+	struct one_access *p = &d->access[d->nr_accesses++];
 
+	*p = (struct one_access){.place = NO_PLACE,
+				 .size = (u16)min_u64(a->size, d->s->within + 1),
+				 .string = string,
+				 .addr32 = a->flags & PATH_ADDR32};
 	if (a->kind == PATH_PREFETCH || !a->size)
 		return;
-	if (kind == ACCESS_STRING && (a->base == PATH_NO_SLOT || a->index == PATH_NO_SLOT))
-		return;
-	if (last && modifies(d, a, insn)) {
-		if (!d->s->opts.modified_is_read) {
-			d->place[last->place].group = SIMULATED_WRITE;
-			d->met[SIMULATED_READ]--;
-			d->met[SIMULATED_WRITE]++;
-		}
+	if (modifies(d, a, insn)) {
+		if (!d->s->opts.modified_is_read)
+			make_write(d);
 		return;
 	}
-	if (kind == ACCESS_STRING && last && last->kind == ACCESS_STRING &&
-	    d->place[last->place].insn == insn)
-		last->with_next = true;
-	p = &d->access[d->nr_accesses];
-	*p = (struct one_access){.disp = a->disp,
-				 .base = a->base,
-				 .index = a->index,
-				 .size = (u16)min_u64(a->size, d->s->within + 1),
-				 .kind = (u8)kind,
-				 .flags = a->flags,
-				 .scale = a->scale};
-	p->place = (u16)add_place(d, write ? SIMULATED_WRITE : SIMULATED_READ, insn,
-				  kind == ACCESS_STRING);
-	need_slot(d, p->base);
-	need_slot(d, p->index);
-	if (!add_to_line(d, p))
-		d->line[d->nr_lines++] = (struct line_access){.disp = p->disp,
-							      .base = p->base,
-							      .index = p->index,
-							      .more = (u16)(p->size - 1),
-							      .kind = p->kind,
-							      .scale = p->scale,
-							      .first = (u16)d->nr_accesses,
-							      .n = 1};
-	d->nr_accesses++;
+	/* What one string instruction does to two strings goes along. */
+	if (string && d->nr_accesses > 1 && p[-1].string && d->last_insn == insn)
+		p[-1].with_next = true;
+	p->place = (u16)add_place(d, write ? SIMULATED_WRITE : SIMULATED_READ, insn, string);
+	d->last = *a;
+	d->last_insn = insn;
+}
+
+/* Who gives us more is not whom the translator has described. */
+static bool has_room(const struct code_draft *d)
+{
+	return d->nr_accesses < PATH_WALK_ACCESSES;
 }
 
 static struct simulated_code *finish(const struct code_draft *d, bool indirect)
 {
 	size_t fetches = d->nr_fetches * sizeof(d->fetch[0]);
-	size_t lines = d->nr_lines * sizeof(d->line[0]);
 	size_t accesses = d->nr_accesses * sizeof(d->access[0]);
 	size_t conds = d->nr_conds * sizeof(d->cond[0]);
 	size_t places = d->nr_places * sizeof(d->place[0]);
 	struct simulated_code *c = calls_memory_take(
-		&d->s->memory, sizeof(*c) + fetches + lines + accesses + conds + places + 5 * 8);
+		&d->s->memory, sizeof(*c) + fetches + accesses + conds + places + 4 * 8);
 	u8 *at = (u8 *)(c + 1);
 
 	*c = (struct simulated_code){.nr_places = d->nr_places,
 				     .nr_fetches = d->nr_fetches,
-				     .nr_lines = d->nr_lines,
 				     .nr_accesses = d->nr_accesses,
 				     .nr_conds = d->nr_conds,
-				     .nr_slots = d->nr_slots,
+				     .first_access = d->first_access,
 				     .indirect = indirect};
 	memcpy(c->met, d->met, sizeof(c->met));
 	c->fetch = calls_memory_put(&at, d->fetch, fetches);
-	c->line = calls_memory_put(&at, d->line, lines);
 	c->access = calls_memory_put(&at, d->access, accesses);
 	c->cond = calls_memory_put(&at, d->cond, conds);
 	c->place = calls_memory_put(&at, d->place, places);
@@ -182,8 +135,8 @@ struct simulated_code *simulated_code_new(struct event_simulation *s, const stru
 
 	CHECK(d && n <= SIMULATED_INSNS);
 	d->s = s;
-	d->nr_places = d->nr_fetches = d->nr_lines = d->nr_accesses = d->nr_conds = 0;
-	d->nr_slots = 0;
+	d->nr_places = d->nr_fetches = d->nr_accesses = d->nr_conds = 0;
+	d->first_access = n ? steps[0].first_access : 0;
 	d->fetched = 0;
 	memset(d->met, 0, sizeof(d->met));
 	for (u32 i = 0; i < n; i++) {
@@ -191,7 +144,7 @@ struct simulated_code *simulated_code_new(struct event_simulation *s, const stru
 
 		if (s->opts.caches) {
 			add_fetch(d, at, i);
-			for (u32 k = 0; k < at->nr_accesses; k++)
+			for (u32 k = 0; k < at->nr_accesses && has_room(d); k++)
 				add_access(d, &at->access[k], i);
 		}
 		if (!s->opts.branches)

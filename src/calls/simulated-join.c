@@ -9,8 +9,6 @@ static void add_sizes(struct simulated_code *sum, const struct simulated_code *c
 {
 	sum->nr_places += c->nr_places;
 	sum->nr_fetches += c->nr_fetches;
-	sum->nr_lines += c->nr_lines;
-	sum->nr_accesses += c->nr_accesses;
 	sum->nr_conds += c->nr_conds;
 	sum->nr_targets += c->indirect;
 }
@@ -18,7 +16,7 @@ static void add_sizes(struct simulated_code *sum, const struct simulated_code *c
 static bool has_strings(const struct simulated_code *c)
 {
 	for (u32 i = 0; i < c->nr_accesses; i++)
-		if (c->access[i].kind == ACCESS_STRING)
+		if (c->access[i].string)
 			return true;
 	return false;
 }
@@ -30,32 +28,27 @@ static size_t lay_out(struct simulated_code *c)
 
 	c->unique = (u32 *)at;
 	at += ALIGN_UP(c->nr_fetches * sizeof(*c->unique), 8ul);
-	c->line = (struct line_access *)at;
-	at += c->nr_lines * sizeof(*c->line);
+	c->part = (struct joined_part *)at;
+	at += c->nr_parts * sizeof(*c->part);
 	c->cond = (struct cond_branch *)at;
 	at += c->nr_conds * sizeof(*c->cond);
 	c->target = (struct known_target *)at;
 	at += c->nr_targets * sizeof(*c->target);
 	c->fetch = (struct line_fetch *)at;
 	at += c->nr_fetches * sizeof(*c->fetch);
-	c->access = (struct one_access *)at;
-	at += c->nr_accesses * sizeof(*c->access);
 	c->place = (struct event_place *)at;
 	at += c->nr_places * sizeof(*c->place);
 	return (size_t)(at - (u8 *)c);
-}
-
-static u16 moved(u16 slot, u32 by)
-{
-	return slot == PATH_NO_SLOT ? slot : (u16)(slot + by);
 }
 
 /* Adds part @number to @c, which has room for it. */
 static void add_part(struct simulated_code *c, const struct simulated_part *p, u32 number)
 {
 	const struct simulated_code *from = p->code;
-	u32 place = c->nr_places, access = c->nr_accesses;
+	u32 place = c->nr_places;
 
+	c->part[number] = (struct joined_part){from->access, from->first_access, from->nr_accesses,
+					       place, p->word};
 	for (u32 i = 0; i < from->nr_places; i++) {
 		c->place[c->nr_places] = from->place[i];
 		c->place[c->nr_places].part = (u8)number;
@@ -65,28 +58,10 @@ static void add_part(struct simulated_code *c, const struct simulated_part *p, u
 		c->fetch[c->nr_fetches] = from->fetch[i];
 		c->fetch[c->nr_fetches++].place += (u16)place;
 	}
-	for (u32 i = 0; i < from->nr_lines; i++) {
-		struct line_access *a = &c->line[c->nr_lines++];
-
-		*a = from->line[i];
-		a->base = moved(a->base, p->first_slot);
-		a->index = moved(a->index, p->first_slot);
-		a->first += (u16)access;
-	}
-	for (u32 i = 0; i < from->nr_accesses; i++) {
-		struct one_access *a = &c->access[c->nr_accesses++];
-
-		*a = from->access[i];
-		a->base = moved(a->base, p->first_slot);
-		a->index = moved(a->index, p->first_slot);
-		a->place += (u16)place;
-	}
 	for (u32 i = 0; i < from->nr_conds; i++) {
 		c->cond[c->nr_conds] = from->cond[i];
 		c->cond[c->nr_conds++].place += place;
 	}
-	if (from->nr_slots && p->first_slot + from->nr_slots > c->nr_slots)
-		c->nr_slots = p->first_slot + from->nr_slots;
 	if (from->indirect)
 		c->target[c->nr_targets++] = (struct known_target){p->last, p->after,
 								   c->nr_places - 1};
@@ -114,17 +89,18 @@ static void find_unique(struct simulated_code *c)
 	c->nr_unique = n;
 }
 
-struct simulated_code *simulated_join(const struct event_simulation *s,
-				      const struct simulated_part *part, u32 n,
+struct simulated_code *simulated_join(const struct simulated_part *part, u32 n,
 				      struct calls_memory *m)
 {
 	struct simulated_code sum = {0}, *c;
 
-	if (s->d1.divides || n > SIMULATED_PARTS)
+	if (!n || n > SIMULATED_PARTS)
 		return NULL;
+	sum.nr_parts = n;
+	sum.nr_words = part[n - 1].word + 1;
 	for (u32 i = 0; i < n; i++) {
 		add_sizes(&sum, part[i].code);
-		if (has_strings(part[i].code) || part[i].first_slot > PATH_NO_SLOT / 2)
+		if (has_strings(part[i].code))
 			return NULL;
 	}
 	if (sum.nr_places > JOINED_PLACES || sum.nr_fetches > SIMULATED_INSNS)
@@ -132,12 +108,12 @@ struct simulated_code *simulated_join(const struct event_simulation *s,
 	c = calls_memory_take(m, simulated_size(&sum));
 	*c = sum;
 	(void)lay_out(c);
-	c->nr_places = c->nr_fetches = c->nr_lines = c->nr_accesses = c->nr_conds = 0;
+	c->nr_places = c->nr_fetches = c->nr_conds = 0;
 	c->nr_targets = 0;
 	for (u32 i = 0; i < n; i++)
 		add_part(c, &part[i], i);
 	/* Nobody knows yet where the last one goes. */
-	c->indirect = n && part[n - 1].code->indirect;
+	c->indirect = part[n - 1].code->indirect;
 	c->nr_targets -= c->indirect;
 	find_unique(c);
 	return c;

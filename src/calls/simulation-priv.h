@@ -31,33 +31,13 @@ struct line_fetch {
 	bool second; /* the instruction begins in the line before */
 };
 
-enum access_kind {
-	ACCESS_SLOT,   /* at disp + slot[base] */
-	ACCESS_SLOTS,  /* + slot[index] << scale */
-	ACCESS_SCALED, /* at disp + slot[index] << scale */
-	ACCESS_FIXED,  /* at disp */
-	ACCESS_OTHER,
-	ACCESS_STRING, /* a repeated one; with the next one, if they go along */
-};
+#define NO_PLACE 0xffffu
 
-/* Accesses one after the other by the same slot, mostly to the same line; or one access. */
-struct line_access {
-	u64 disp; /* of the one with the lowest address */
-	u16 base, index;
-	u16 more; /* bytes behind the first one */
-	u8 kind;  /* enum access_kind */
-	u8 scale;
-	u16 first, n; /* of the accesses */
-};
-
+/* An access of the code's, which a record may be of. */
 struct one_access {
-	u64 disp;
-	u16 base, index, size;
-	u16 place;
-	u8 kind;  /* enum access_kind */
-	u8 flags; /* enum path_access_flags */
-	u8 scale;
-	bool with_next;
+	u16 place; /* NO_PLACE: it counts with another one, or is none for the simulation */
+	u16 size;  /* a line at most; of a string, of each element */
+	bool string, with_next, addr32;
 };
 
 struct cond_branch {
@@ -72,20 +52,28 @@ struct known_target {
 	u32 place;
 };
 
+/* Of joined code: what records may be of. */
+struct joined_part {
+	const struct one_access *access; /* of the part; here are their numbers: */
+	u32 first_access, nr_accesses;
+	u32 place; /* its first one, among those of all */
+	u32 word;
+};
+
 struct simulated_code {
-	u32 nr_places, nr_fetches, nr_lines, nr_accesses, nr_conds;
-	u32 nr_slots;              /* that are needed */
+	u32 nr_places, nr_fetches, nr_accesses, nr_conds;
+	u32 first_access;          /* its number among the block's; the others follow */
 	bool indirect;             /* the last one is an indirect branch, and the last place */
 	u64 met[SIMULATED_GROUPS]; /* each time */
 	struct line_fetch *fetch;  /* these lie behind it */
-	struct line_access *line;  /* all accesses, in order */
-	struct one_access *access; /* likewise */
+	struct one_access *access; /* in order */
 	struct cond_branch *cond;
 	struct event_place *place;
-	/* Of joined code. */
-	u32 nr_unique, nr_targets;
+	/* Of joined code, which has no accesses itself. */
+	u32 nr_unique, nr_targets, nr_parts, nr_words;
 	u32 *unique; /* the lines that are fetched, each once, by when they are fetched last */
 	struct known_target *target;
+	struct joined_part *part;
 };
 
 struct event_simulation {

@@ -1,6 +1,6 @@
 /*
  * Caches and branches, span by span, or several spans that were joined. Nearly all data is of the
- * line that its set has used last: one comparison, and nothing changes. First come fetches, then
+ * line that its set has used last, which the program's threads leave out. First come fetches, then
  * accesses, which have no cache in common but LL; that is asked in the order of the instructions,
  * so fetches that it is to be asked for wait until an access asks as well.
  */
@@ -58,7 +58,6 @@ void simulation_free(struct event_simulation *s)
 struct running {
 	struct event_simulation *s;
 	const struct simulated_code *c;
-	const struct path_slots *slots;
 	u64 *counts; /* NULL: only the sum is wanted */
 	struct event_counts *sum;
 	/* Of joined code, which has no sum: what is missed. */
@@ -131,161 +130,126 @@ static void data_missed(const struct running *r, u32 place, u64 before, u64 line
 	ask_ll(r, place, before, line);
 }
 
-static void access_one(const struct running *r, const struct one_access *a, u64 at)
+static inline void access_one(const struct running *r, u32 place, u32 size, u64 at)
 {
 	struct lru_cache *d1 = &r->s->d1;
-	u64 first = at | r->s->within, last = (at + a->size - 1) | r->s->within;
+	u64 first = at | r->s->within, last = (at + size - 1) | r->s->within;
 	bool hit = lru_cache_use(d1, first);
 
-	if (last != first)
+	if (unlikely(last != first))
 		hit &= lru_cache_use(d1, last);
 	if (!hit)
-		data_missed(r, a->place, last != first ? first : 0, last);
+		data_missed(r, place, last != first ? first : 0, last);
 }
 
-static u64 address(const struct one_access *a, const struct path_slots *slots)
+/* Two records that say where the same string began and where it stopped. */
+static bool is_string(const struct path_record *p, const struct path_record *end, u32 access)
 {
-	u64 at = a->disp;
-
-	if (a->base != PATH_NO_SLOT)
-		at += slots->slot[a->base];
-	if (a->index != PATH_NO_SLOT && a->kind != ACCESS_STRING)
-		at += (a->flags & PATH_BYTE_INDEX ? (u8)slots->slot[a->index]
-						  : slots->slot[a->index])
-		      << a->scale;
-	if (a->flags & PATH_ADDR32)
-		at = (u32)at;
-	if (a->flags & PATH_FS)
-		at += slots->fs_base;
-	if (a->flags & PATH_GS)
-		at += slots->gs_base;
-	return at;
+	return end - p >= 2 && p[1].at == p->at && path_record_access(p) == access &&
+	       path_record_access(p + 1) == access;
 }
 
-/* By what the instruction has done to the registers that go over the strings. */
-static void string(const struct running *r, const struct one_access *a)
+/* What the instruction has done to one string, or two. Returns the first record behind it. */
+static __attribute__((noinline)) const struct path_record *string(const struct running *r,
+								  const struct one_access *a,
+								  const struct path_record *p,
+								  const struct path_record *end)
 {
-	const struct path_slots *slots = r->slots;
-	u64 moved = slots->slot[a->index] - (slots->slot[a->base] + a->disp), step = a->size, n;
-	u64 at[2] = {address(a, slots), a->with_next ? address(a + 1, slots) : 0};
+	u32 number = path_record_access(p);
+	u64 mask = a->addr32 ? ~0u : ~0ull, moved, step = a->size, n;
+	bool both = a->with_next && end - p >= 4 && p[2].at == p->at &&
+		    is_string(p + 2, end, number + 1);
+	u64 at[2] = {p->addr, both ? p[2].addr : 0};
 
-	if (a->flags & PATH_ADDR32)
+	if (!is_string(p, end, number))
+		return p + 1;
+	moved = p[1].addr - p->addr;
+	if (a->addr32)
 		moved = (u64)(s64)(s32)moved;
 	if ((s64)moved < 0) {
 		moved = -moved;
 		step = -step;
 	}
 	n = moved / a->size;
-	/* What nobody executes: the registers may be anybody's. */
-	if (n > STRING_MAX)
-		return;
-	note(r, a->place, 0, n);
-	if (a->with_next)
-		note(r, a[1].place, 0, n);
-	for (; n; n--, at[0] += step, at[1] += step) {
-		access_one(r, a, at[0]);
-		if (a->with_next)
-			access_one(r, a + 1, at[1]);
+	/* What nobody executes: what is recorded may be anybody's. */
+	if (n <= STRING_MAX) {
+		note(r, a->place, 0, n);
+		if (both)
+			note(r, a[1].place, 0, n);
+		for (; n; n--, at[0] += step, at[1] += step) {
+			access_one(r, a->place, a->size, at[0] & mask);
+			if (both)
+				access_one(r, a[1].place, a[1].size, at[1] & mask);
+		}
 	}
+	return p + (both ? 4 : 2);
 }
 
-/* Accesses @from and those behind it, one by one. */
-static __attribute__((noinline)) void access_each(const struct running *r, u32 from, u32 n)
+/* @p is of @a, whose code begins with place @first. Returns the first record behind it. */
+static inline const struct path_record *access_by(const struct running *r,
+						  const struct one_access *a, u32 first,
+						  const struct path_record *p,
+						  const struct path_record *end)
 {
-	for (u32 i = from; i < from + n; i++) {
-		const struct one_access *a = &r->c->access[i];
-
-		if (a->kind != ACCESS_STRING)
-			access_one(r, a, address(a, r->slots));
-		else if (i == 0 || a[-1].kind != ACCESS_STRING || !a[-1].with_next)
-			string(r, a);
-	}
+	if (unlikely(a->place == NO_PLACE))
+		return p + 1;
+	if (unlikely(a->string))
+		return string(r, a, p, end);
+	access_one(r, first + a->place, a->size, p->addr);
+	return p + 1;
 }
 
-static bool has_slots(const struct one_access *a, const struct path_slots *slots)
-{
-	return (a->base == PATH_NO_SLOT || a->base < slots->n) &&
-	       (a->index == PATH_NO_SLOT || a->index < slots->n);
-}
-
-/* Slots may be missing: what needs them is left out. */
-static void access_some(const struct running *r)
-{
-	for (u32 i = 0; i < r->c->nr_accesses; i++) {
-		const struct one_access *a = &r->c->access[i];
-		bool both = a->kind == ACCESS_STRING && a->with_next;
-
-		if (has_slots(a, r->slots) && (!both || has_slots(a + 1, r->slots)))
-			access_each(r, i, 1);
-		else if (!r->c->place[a->place].counts)
-			note(r, a->place, 0, -1ull);
-		i += both;
-	}
-}
-
-static __attribute__((noinline)) void data_other(const struct running *r, u32 place, u64 set,
-						 u64 line)
-{
-	if (!lru_cache_use_other(&r->s->d1, set, line))
-		data_missed(r, place, 0, line);
-}
-
-/* Accesses that are not of one line, or one of two lines. */
-static __attribute__((noinline)) void access_crossing(const struct running *r,
-						      const struct line_access *a)
-{
-	const struct one_access *one = &r->c->access[a->first];
-	const struct lru_cache *d1 = &r->s->d1;
-	u64 slot = a->n > 1 ? r->slots->slot[a->base] : 0, within = r->s->within;
-
-	if (a->n == 1) {
-		access_one(r, one, address(one, r->slots));
-		return;
-	}
-	for (u32 i = 0; i < a->n; i++, one++) {
-		u64 at = slot + one->disp, line = at | within, set = lru_cache_set(d1, line);
-
-		if (unlikely(at + one->size - 1 > line))
-			access_one(r, one, at);
-		else if (d1->last[set] != line)
-			data_other(r, one->place, set, line);
-	}
-}
-
-static inline u64 address_of(const struct line_access *a, const u64 *slot)
-{
-	if (likely(a->kind == ACCESS_SLOT))
-		return a->disp + slot[a->base];
-	if (a->kind == ACCESS_SLOTS)
-		return a->disp + slot[a->base] + (slot[a->index] << a->scale);
-	if (a->kind == ACCESS_FIXED)
-		return a->disp;
-	return a->disp + (slot[a->index] << a->scale);
-}
-
-/* All slots are there, and sets are found by a mask. */
-static inline void access_all(const struct running *r)
+/* Those of the records that are of the code. */
+static inline void access_all(const struct running *r, struct path_records *records)
 {
 	const struct simulated_code *c = r->c;
-	const u64 *slot = r->slots->slot, *last = r->s->d1.last;
-	u64 within = r->s->within, mask = r->s->d1.mask;
-	u32 shift = r->s->d1.shift;
+	const struct path_record *p = records->next, *end = records->end;
 
-	for (const struct line_access *a = c->line, *end = a + c->nr_lines; a < end; a++) {
-		u64 at, line, set;
+	while (p < end && p->at == records->word) {
+		u32 i = path_record_access(p) - c->first_access;
 
-		if (unlikely(a->kind >= ACCESS_OTHER)) {
-			access_each(r, a->first, a->n);
-			continue;
-		}
-		at = address_of(a, slot);
-		line = at | within;
-		set = line >> shift & mask;
-		if (unlikely(at + a->more > line))
-			access_crossing(r, a);
-		else if (unlikely(last[set] != line))
-			data_other(r, c->access[a->first].place, set, line);
+		if (likely(i < c->nr_accesses))
+			p = access_by(r, &c->access[i], 0, p, end);
+		else if ((s32)i < 0)
+			p++;
+		else
+			break; /* of what comes behind the code in the same path */
 	}
+	records->next = p;
+}
+
+static const struct path_record *next_word(const struct path_record *p,
+					   const struct path_record *end)
+{
+	u32 word = p->at;
+
+	while (p < end && p->at == word)
+		p++;
+	return p;
+}
+
+/* The same, of several words. */
+static inline void access_joined(const struct running *r, struct path_records *records)
+{
+	const struct simulated_code *c = r->c;
+	const struct path_record *p = records->next, *end = records->end;
+	const struct joined_part *part = c->part, *last = part + c->nr_parts - 1;
+	u32 word, i;
+
+	while (p < end && (word = p->at - records->word) < c->nr_words) {
+		while (part->word < word)
+			part++;
+		i = path_record_access(p) - part->first_access;
+		if (likely(i < part->nr_accesses))
+			p = access_by(r, &part->access[i], part->place, p, end);
+		else if ((s32)i < 0)
+			p++;
+		else if (part != last && part[1].word == word)
+			part++;
+		else /* as path_records_pass() has it */
+			p = next_word(p, end);
+	}
+	records->next = p;
 }
 
 /* True: it was not foreseen. */
@@ -330,15 +294,12 @@ static inline void fetch(struct event_simulation *s, const struct simulated_code
 }
 
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
-	      const struct path_slots *slots, u64 *counts, struct event_counts *sum)
+	      struct path_records *records, u64 *counts, struct event_counts *sum)
 {
-	const struct running r = {.s = s, .c = c, .slots = slots, .counts = counts, .sum = sum};
+	const struct running r = {.s = s, .c = c, .counts = counts, .sum = sum};
 
 	fetch(s, c);
-	if (likely(c->nr_slots <= slots->n && !s->d1.divides))
-		access_all(&r);
-	else
-		access_some(&r);
+	access_all(&r, records);
 	if (unlikely(s->nr_missed))
 		ask_for_fetches(&r, c->nr_places);
 	for (const struct cond_branch *b = c->cond, *end = b + c->nr_conds; b < end; b++)
@@ -353,9 +314,38 @@ bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	return c->indirect;
 }
 
-bool simulated_fits(const struct simulated_code *c, const struct path_slots *slots)
+/* Of what a loop fetches all is there, or it has to be looked for each time. */
+static bool has_all(const struct fetch_cache *i1, const struct simulated_code *c)
 {
-	return c->nr_slots <= slots->n;
+	for (u32 i = 0; i < c->nr_fetches; i++)
+		if (!i1->place[c->fetch[i].line])
+			return false;
+	return true;
+}
+
+bool simulate_round(struct event_simulation *s, const struct simulated_code *c, u32 times,
+		    struct path_records *records, u64 *counts, struct event_counts *sum)
+{
+	const struct running r = {.s = s, .c = c, .counts = counts, .sum = sum};
+	struct path_records left = *records;
+
+	if (c->indirect || !has_all(&s->i1, c))
+		return false;
+	/* Only the last time of each line is of interest. */
+	fetch(s, c);
+	while (left.next < left.end && left.next->at - records->word < times) {
+		left.word = left.next->at;
+		access_all(&r, &left);
+		path_records_pass(&left, 1);
+	}
+	records->next = left.next;
+	for (u32 i = 0; c->nr_conds && i < times; i++)
+		for (const struct cond_branch *b = c->cond, *end = b + c->nr_conds; b < end; b++)
+			if (branch(s, b))
+				note(&r, b->place, 1, 1);
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		sum->n[i][0] += c->met[i] * times;
+	return true;
 }
 
 /* What the first level has of it all: only when each line was used last changes. */
@@ -388,15 +378,15 @@ static __attribute__((noinline)) void sort_by_part(struct simulated_miss *miss, 
 }
 
 u32 simulate_joined(struct event_simulation *s, const struct simulated_code *c,
-		    const struct path_slots *slots, struct simulated_miss *miss)
+		    struct path_records *records, struct simulated_miss *miss)
 {
 	u32 n = 0;
-	const struct running r = {.s = s, .c = c, .slots = slots, .miss = miss, .nr_missed = &n};
+	const struct running r = {.s = s, .c = c, .miss = miss, .nr_missed = &n};
 
 	_Static_assert(SIMULATED_MISSES >= 2 * JOINED_PLACES, "two levels of each place");
 	if (!fetch_hits(&s->i1, c))
 		fetch(s, c);
-	access_all(&r);
+	access_joined(&r, records);
 	if (unlikely(s->nr_missed))
 		ask_for_fetches(&r, c->nr_places);
 	for (const struct cond_branch *b = c->cond, *end = b + c->nr_conds; b < end; b++)

@@ -77,33 +77,50 @@ u32 simulated_places(const struct simulated_code *c);
  */
 u32 simulated_insn(const struct simulated_code *c, u32 place, enum simulated *what, bool *counts);
 
-/* The values of registers that accesses of a path are told by. */
-struct path_slots {
-	const u64 *slot;
-	u32 n;
-	u64 fs_base, gs_base;
+/*
+ * What a thread says of its accesses, by a filter in front of us (abi/path-trace.h): those that are
+ * not of the line that their set has used last, or are not known to be, in their order. `at` is the
+ * number of the word of the trace that each belongs to.
+ */
+struct path_records {
+	const struct path_record *next, *end;
+	u32 word; /* of what is executed */
 };
 
+/* The word is done, and @n - 1 behind it: what is left of its records belongs to nothing. */
+static inline void path_records_pass(struct path_records *r, u32 n)
+{
+	r->word += n;
+	while (r->next < r->end && (s32)(r->next->at - r->word) < 0)
+		r->next++;
+}
+
 /*
- * The instructions were executed. Adds to @counts, three numbers for each place, or NULL, and to
- * @sum. True: the last one is an indirect branch, and simulate_target() is to say where it went.
+ * The instructions were executed, which are of word @records->word or a part of it. Adds to
+ * @counts, three numbers for each place, or NULL, and to @sum. True: the last one is an indirect
+ * branch, and simulate_target() is to say where it went.
  */
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
-	      const struct path_slots *slots, u64 *counts, struct event_counts *sum);
+	      struct path_records *records, u64 *counts, struct event_counts *sum);
+/*
+ * The same code was executed @times times more, at least once, of as many words from that of
+ * @records on. False: nothing was done; it is to be simulated each time.
+ */
+bool simulate_round(struct event_simulation *s, const struct simulated_code *c, u32 times,
+		    struct path_records *records, u64 *counts, struct event_counts *sum);
 /*
  * Code that is executed one after the other, as one: what it has to do with caches is less, since
  * lines come again. NULL: it cannot be. It lies in @m.
  */
 struct simulated_part {
 	const struct simulated_code *code;
-	u32 first_slot;  /* of the part, among those of all */
+	u32 word;        /* of how many words that are taken it is, from 0 on */
 	u64 last, after; /* its last instruction; the first one behind it */
 };
 
-#define SIMULATED_PARTS 64u /* at most */
+#define SIMULATED_PARTS 64u /* at most, and words */
 
-struct simulated_code *simulated_join(const struct event_simulation *s,
-				      const struct simulated_part *part, u32 n,
+struct simulated_code *simulated_join(const struct simulated_part *part, u32 n,
 				      struct calls_memory *m);
 /* Its bytes. */
 size_t simulated_size(const struct simulated_code *c);
@@ -119,16 +136,15 @@ struct simulated_miss {
 #define SIMULATED_MISSES 1024u /* of joined code, at most */
 
 /*
- * Joined code was executed, for which @slots has enough: simulated_fits(). Returns how many misses
+ * Joined code was executed, of the word of @records and those behind it. Returns how many misses
  * there were, in the order of parts. The last part's indirect branch is still to be told of.
  */
-bool simulated_fits(const struct simulated_code *c, const struct path_slots *slots);
-/* Whether its last instruction is an indirect branch. */
-bool simulated_is_open(const struct simulated_code *c);
 __attribute__((nonnull)) u32 simulate_joined(struct event_simulation *s,
 					     const struct simulated_code *c,
-					     const struct path_slots *slots,
+					     struct path_records *records,
 					     struct simulated_miss *miss);
+/* Whether its last instruction is an indirect branch. */
+bool simulated_is_open(const struct simulated_code *c);
 /* True: that was not foreseen, which is the second number of the last place. */
 bool simulate_target(struct event_simulation *s, u64 pc, u64 target);
 

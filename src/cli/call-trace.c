@@ -36,9 +36,8 @@ struct trace_thread {
 	struct path_step *step; /* those of the path that is being told; owned */
 	u32 nr_steps, step_room;
 	/* What comes next of accesses, if they are simulated: of what is not told yet. */
-	u64 *slot; /* owned */
-	u32 nr_slots, slot_room, slots_taken;
-	u64 fs_base, gs_base;
+	struct path_record *record; /* owned */
+	u32 nr_records, record_room, records_taken;
 	bool passes; /* the instruction that comes next is not to be told */
 	bool read;   /* it is its words that are being told */
 	u32 which;   /* of the program's thread[] */
@@ -167,32 +166,47 @@ static struct traced_program *program_of(struct call_trace *trace, u32 space, u3
 	return p;
 }
 
-static void take_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data)
+/* Those that are not told yet, from word @word on. */
+static struct path_records records_from(const struct trace_thread *t, u32 word)
 {
-	struct trace_thread *t = data;
-	u32 left = t->nr_slots - t->slots_taken;
+	struct path_records r = {
+		.next = t->record + t->records_taken,
+		.end = t->record + t->nr_records,
+		.word = word,
+	};
 
-	if (t->slots_taken)
-		memmove(t->slot, t->slot + t->slots_taken, left * sizeof(u64));
-	t->slots_taken = 0;
-	t->nr_slots = left + n;
-	if (t->nr_slots > t->slot_room) {
-		t->slot_room = t->nr_slots * 2;
-		t->slot = realloc(t->slot, t->slot_room * sizeof(u64));
-		CHECK(t->slot);
-	}
-	memcpy(t->slot + left, words, n * sizeof(u64));
-	t->fs_base = fs_base;
-	t->gs_base = gs_base;
+	path_records_pass(&r, 0);
+	return r;
 }
 
-/* Those that are not told yet. */
-static struct path_slots slots_of(const struct trace_thread *t)
+static void have_told(struct trace_thread *t, const struct path_records *r)
 {
-	return (struct path_slots){.slot = t->slot ? t->slot + t->slots_taken : NULL,
-				   .n = t->nr_slots - t->slots_taken,
-				   .fs_base = t->fs_base,
-				   .gs_base = t->gs_base};
+	t->records_taken = (u32)(r->next - t->record);
+}
+
+static void take_records(const u32 *words, u32 n, u32 word, u32 at, void *data)
+{
+	struct trace_thread *t = data;
+	struct path_records have;
+	struct path_record *r;
+	u32 left;
+
+	if (!t->program->simulation)
+		return;
+	have = records_from(t, t->walk.pending_word);
+	left = (u32)(have.end - have.next);
+	if (left)
+		memmove(t->record, have.next, left * sizeof(*r));
+	t->records_taken = 0;
+	t->nr_records = left + n;
+	if (t->nr_records > t->record_room) {
+		t->record_room = t->nr_records * 2;
+		t->record = realloc(t->record, t->record_room * sizeof(*r));
+		CHECK(t->record);
+	}
+	r = memcpy(t->record + left, words, n * sizeof(*r));
+	for (; n; n--, r++)
+		r->at = word + (u32)path_record_word(r, at);
 }
 
 static void take_events(const u32 *words, u32 n, u32 first, void *data)
@@ -264,10 +278,10 @@ static size_t known_modeled(struct trace_thread *t, const u32 *number, size_t n)
 	return i;
 }
 
-/* The thread has executed it, which took @slots; @keep as calls_run_simulated() has it. */
-static void execute(struct trace_thread *t, struct calls_span *s, u32 slots, bool keep)
+/* The thread has executed it; @keep as calls_run_simulated() has it. */
+static void execute(struct trace_thread *t, struct calls_span *s, bool keep)
 {
-	struct path_slots at = slots_of(t);
+	struct path_records records;
 
 	if (t->program->trace->modeled) {
 		execute_modeled(t, s, t->walk.told);
@@ -277,38 +291,27 @@ static void execute(struct trace_thread *t, struct calls_span *s, u32 slots, boo
 		calls_run(t->calls, s);
 		return;
 	}
-	at.n = at.n < slots ? at.n : slots;
-	calls_run_simulated(t->calls, s, &at, keep);
-	t->slots_taken += at.n;
-}
-
-/* What is executed and not told of. */
-static void pass(struct trace_thread *t, u32 slots)
-{
-	u32 left = t->nr_slots - t->slots_taken;
-
-	t->slots_taken += left < slots ? left : slots;
+	records = records_from(t, t->walk.word);
+	calls_run_simulated(t->calls, s, &records, keep);
+	have_told(t, &records);
 }
 
 static size_t known(const u32 *number, size_t n, void *data)
 {
 	struct trace_thread *t = data;
 	const struct traced_program *p = t->program;
-	struct path_slots slots = slots_of(t);
+	struct path_records records;
 	size_t i;
 
 	if (p->trace->modeled)
 		return known_modeled(t, number, n);
+	if (!p->instrumented)
+		return n;
 	if (!p->simulation)
-		return p->instrumented ? calls_run_paths(t->calls, p->span, number, n, NULL) : n;
-	if (p->instrumented) {
-		i = calls_run_paths(t->calls, p->span, number, n, &slots);
-		t->slots_taken = t->nr_slots - slots.n;
-		return i;
-	}
-	/* How many slots a path has is told with its instructions. */
-	for (i = 0; i < n && p->span[number[i]]; i++)
-		pass(t, calls_span_slots(p->span[number[i]]));
+		return calls_run_paths(t->calls, p->span, number, n, NULL);
+	records = records_from(t, t->walk.word);
+	i = calls_run_paths(t->calls, p->span, number, n, &records);
+	have_told(t, &records);
 	return i;
 }
 
@@ -327,20 +330,18 @@ static void on_step(const struct path_step *s, void *data)
 /* Parts of paths are told time and again where a program asks something of us. */
 static struct calls_span *part_of(struct traced_program *p, const struct path_step *step, u32 n)
 {
-	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n, accesses = 0;
+	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n, accesses = step[0].first_access;
 	struct traced_part *part = &p->part[(hash * 0x9e3779b97f4a7c15ull) >> 54];
 
 	_Static_assert(TRACED_PARTS == 1u << (64 - 54), "as many as the hash has values");
-	/* Code that was translated anew may have other slots. */
-	for (u32 i = 0; p->simulation && i < n; i++)
-		for (u32 k = 0; k < step[i].nr_accesses; k++)
-			accesses = accesses * 31 + ((u64)step[i].access[k].base << 16) +
-				   step[i].access[k].index + i;
+	/* Code that was translated anew may have others, or other numbers. */
+	for (u32 i = 0; i < n; i++)
+		accesses = accesses * 31 + step[i].nr_accesses;
 	if (part->span && part->first == step[0].pc && part->last == step[n - 1].pc &&
 	    part->n == n && part->accesses == accesses)
 		return part->span;
 	*part = (struct traced_part){step[0].pc, step[n - 1].pc, accesses, n,
-				     calls_span_new(p->graph, step, n, 0)};
+				     calls_span_new(p->graph, step, n)};
 	return part->span;
 }
 
@@ -354,26 +355,20 @@ static void done(u32 number, void *data)
 	t->nr_steps = 0;
 	if (t->passes) {
 		t->passes = false;
-		pass(t, t->walk.nr_slots);
 		return;
 	}
 	/* What was told to the model, and is to be executed again. */
 	if (!n && p->trace->modeled)
 		execute_modeled(t, NULL, t->walk.told);
-	if (!n || (!p->instrumented && !(number && p->simulation))) {
-		pass(t, t->walk.nr_slots);
+	if (!n || !p->instrumented)
 		return;
-	}
 	if (!number) {
-		execute(t, part_of(p, t->step, n), t->walk.nr_slots, true);
+		execute(t, part_of(p, t->step, n), true);
 		return;
 	}
-	s = calls_span_new(p->graph, t->step, n, t->walk.nr_slots);
+	s = calls_span_new(p->graph, t->step, n);
 	p->span[number] = s;
-	if (p->instrumented)
-		execute(t, s, t->walk.nr_slots, false);
-	else
-		pass(t, t->walk.nr_slots);
+	execute(t, s, false);
 }
 
 static void on_gap(u32 n, void *data)
@@ -458,7 +453,7 @@ static struct trace_thread *new_thread(struct trace_reader *r, u32 index)
 				     .known = known,
 				     .done = done,
 				     .note = on_note,
-				     .slots = take_slots,
+				     .records = take_records,
 				     .events = r->trace->modeled ? take_events : NULL,
 				     .step = on_step,
 				     .gap = on_gap,
@@ -541,11 +536,11 @@ static void end_stream(struct trace_thread *t)
 	}
 	munmap(t->stream, sizeof(*t->stream));
 	free(t->step);
-	free(t->slot);
+	free(t->record);
 	free(t->event);
 	t->stream = NULL;
 	t->step = NULL;
-	t->slot = NULL;
+	t->record = NULL;
 	t->event = NULL;
 }
 

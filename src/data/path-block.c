@@ -38,22 +38,10 @@ static bool see_accesses(const struct path_space *s, struct seen_block *b)
 		return false;
 	memcpy(&head, s->log + end, sizeof(head));
 	end += sizeof(head);
-	b->slot_insn = s->log + end;
 	end += ALIGN_UP((u32)head.nr_slots, 8u);
 	b->accesses = s->log + end;
-	b->nr_slots = head.nr_slots;
 	b->nr_accesses = head.nr_accesses;
-	return head.nr_slots <= PATH_SLOTS_MAX &&
-	       end + head.nr_accesses * sizeof(struct path_access) <= PATH_LOG;
-}
-
-u32 path_block_slots(const struct seen_block *b, u32 insn)
-{
-	u32 n = 0;
-
-	while (n < b->nr_slots && b->slot_insn[n] < insn)
-		n++;
-	return n;
+	return end + head.nr_accesses * sizeof(struct path_access) <= PATH_LOG;
 }
 
 bool path_block_access(struct seen_block *b, u32 insn, struct path_access *a)
@@ -98,7 +86,7 @@ bool path_block_see(const struct path_source *source, u32 index, u32 at, struct 
 	b->insns = b->targets + head.nr_targets * sizeof(u64);
 	memcpy(&f, b->frags, sizeof(f));
 	b->pc = f.pc;
-	return head.traced != PATH_TRACED_ACCESSES || see_accesses(s, b);
+	return head.traced != PATH_TRACED_RECORDS || see_accesses(s, b);
 }
 
 bool path_entry_see(const struct path_source *source, u32 index, u32 number, struct path_entry *e)

@@ -13,8 +13,8 @@ struct seen_block {
 	u32 nr_frags, nr_insns, nr_targets;
 	u32 next, frag, target; /* how far one has come */
 	u64 pc;
-	const u8 *slot_insn, *accesses; /* NULL: they were not traced */
-	u32 nr_slots, nr_accesses, access;
+	const u8 *accesses; /* NULL: they have no records */
+	u32 nr_accesses, access;
 };
 
 struct seen_insn {
@@ -29,13 +29,7 @@ bool path_entry_see(const struct path_source *s, u32 index, u32 number, struct p
 /* The next instruction, which there is: b->next < b->nr_insns. False: it lacks its target. */
 bool path_block_next(struct seen_block *b, struct seen_insn *i);
 
-/* How many slots its instructions before @insn have. */
-u32 path_block_slots(const struct seen_block *b, u32 insn);
-
-/*
- * The next access of instruction @insn, asked for in their order; false: it has none left. Its
- * slots are the block's.
- */
+/* The next access of instruction @insn, asked for in their order; false: it has none left. */
 bool path_block_access(struct seen_block *b, u32 insn, struct path_access *a);
 
 #endif

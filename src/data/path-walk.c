@@ -2,20 +2,8 @@
 
 #include "data/path-reader-priv.h"
 
-/* A slot of the block as one of what is told; false: it is none of that. */
-static bool own_slot(u16 *slot, u32 first, u32 n)
-{
-	if (*slot == PATH_NO_SLOT)
-		return true;
-	if (*slot < first || *slot - first >= n)
-		return false;
-	*slot = (u16)(*slot - first);
-	return true;
-}
-
-/* What instruction @insn accesses; @first is the first slot of all that is told. */
-static void add_accesses(struct path_walk *w, struct seen_block *b, u32 insn, u32 first,
-			 struct path_step *s)
+/* What instruction @insn accesses. */
+static void add_accesses(struct path_walk *w, struct seen_block *b, u32 insn, struct path_step *s)
 {
 	struct path_access a;
 
@@ -25,17 +13,19 @@ static void add_accesses(struct path_walk *w, struct seen_block *b, u32 insn, u3
 		a.kind = a.kind == PATH_LOAD_ABOUT    ? PATH_LOAD
 			 : a.kind == PATH_STORE_ABOUT ? PATH_STORE
 						      : a.kind;
-		if (w->nr_accesses == PATH_WALK_ACCESSES || a.kind > PATH_STORES || a.scale > 3) {
+		if (w->nr_accesses == PATH_WALK_ACCESSES) {
 			w->bad++;
 			continue;
 		}
-		/* Of a part of a path, by what came before that. */
-		if (!own_slot(&a.base, first, w->nr_slots) ||
-		    !own_slot(&a.index, first, w->nr_slots))
-			continue;
+		/* It keeps its number, and is nothing. */
+		if (a.kind > PATH_STORES || a.scale > 3) {
+			w->bad++;
+			a.kind = PATH_PREFETCH;
+		}
 		w->access[w->nr_accesses++] = a;
 		s->nr_accesses++;
 	}
+	s->first_access = b->access - s->nr_accesses;
 }
 
 /* Instructions [from, upto) of a block, of which the last one is a branch that was @taken. */
@@ -43,16 +33,13 @@ static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto,
 {
 	struct seen_block b;
 	struct seen_insn i;
-	u32 first;
 
-	w->nr_slots = w->nr_accesses = 0;
+	w->nr_accesses = 0;
 	if (!path_block_see(&w->source, w->space, block, &b) || upto > b.nr_insns) {
 		w->bad++;
 		w->told++;
 		return;
 	}
-	first = path_block_slots(&b, from);
-	w->nr_slots = path_block_slots(&b, upto) - first;
 	while (b.next < upto) {
 		struct path_step s;
 
@@ -66,7 +53,7 @@ static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto,
 		if (b.next <= from)
 			continue;
 		if (b.accesses)
-			add_accesses(w, &b, b.next - 1, first, &s);
+			add_accesses(w, &b, b.next - 1, &s);
 		w->step(&s, w->data);
 	}
 	if (w->done)
@@ -83,6 +70,7 @@ static void settle(struct path_walk *w, u32 upto)
 
 	w->pending = 0;
 	w->settled = false;
+	w->word = w->pending_word;
 	if (!number)
 		return;
 	if (upto == ~0u && w->known && number >= PATH_FIRST && w->known(&number, 1, w->data)) {
@@ -164,6 +152,7 @@ static void request(struct path_walk *w, u32 kind, const u32 *words)
 		end = e.upto > e.from + PATH_REQUEST_INSNS ? e.upto - PATH_REQUEST_INSNS : e.from;
 		begin = basic_block(w, e.block, e.from, end);
 		w->pending = 0;
+		w->word = w->pending_word;
 		if (begin > e.from)
 			tell(w, 0, e.block, e.from, begin, false);
 		if (end > begin)
@@ -192,24 +181,18 @@ static size_t note(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
-static u64 two_words(const u32 *words)
-{
-	return words[0] | (u64)words[1] << 32;
-}
-
-/* Slots that come before what they are of. */
-static size_t take_slots(struct path_walk *w, const u32 *words, size_t n)
+/* Records that come before what they are of. */
+static size_t take_records(struct path_walk *w, const u32 *words, size_t n)
 {
 	u32 nr = words[0] & ~PATH_TRACE_KIND;
-	size_t size = PATH_SLOTS_HEAD + (size_t)nr * 2;
+	size_t size = PATH_RECORDS_HEAD + (size_t)nr * PATH_RECORD_WORDS;
 
 	if (size > n) {
 		w->bad++;
 		return n;
 	}
-	if (w->slots)
-		w->slots(words + PATH_SLOTS_HEAD, nr, two_words(words + 1), two_words(words + 3),
-			 w->data);
+	if (w->records)
+		w->records(words + PATH_RECORDS_HEAD, nr, words[1], words[2], w->data);
 	return size;
 }
 
@@ -230,6 +213,14 @@ static size_t take_events(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
+/* Whether the words of an entry have numbers: it is the thread's, and not its stream's. */
+static bool is_numbered(u32 word)
+{
+	u32 kind = word & PATH_TRACE_KIND;
+
+	return kind != PATH_TRACE_NOTE && kind != PATH_TRACE_RECORDS && kind != PATH_TRACE_EVENTS;
+}
+
 /* An entry of several words; how many it has. */
 static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 {
@@ -238,8 +229,8 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 
 	if (kind == PATH_TRACE_NOTE)
 		return note(w, words, n);
-	if (kind == PATH_TRACE_SLOTS)
-		return take_slots(w, words, n);
+	if (kind == PATH_TRACE_RECORDS)
+		return take_records(w, words, n);
 	if (kind == PATH_TRACE_EVENTS)
 		return take_events(w, words, n);
 	/* Nobody asks for elements of gathers. */
@@ -258,6 +249,7 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 		return size;
 	}
 	settle(w, ~0u);
+	w->word = w->next_word;
 	if (kind == PATH_TRACE_PART) {
 		if (from < upto) {
 			tell(w, 0, words[1], from, upto, false);
@@ -268,7 +260,7 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	} else {
 		struct path_step s = {.pc = words[1] | (u64)words[2] << 32};
 
-		w->nr_slots = w->nr_accesses = 0;
+		w->nr_accesses = 0;
 		w->step(&s, w->data);
 		if (w->done)
 			w->done(0, w->data);
@@ -277,20 +269,23 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
-/* Paths that were taken, all of them. */
-static void take_paths(struct path_walk *w, const u32 *number, size_t n)
+/* Paths that were taken, all of them; the first one is word @word. */
+static void take_paths(struct path_walk *w, const u32 *number, size_t n, u32 word)
 {
 	size_t (*known)(const u32 *number, size_t n, void *data) = w->known;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t nr = known ? known(number + i, n - i, w->data) : 0;
+		size_t nr;
 
+		w->word = word + (u32)i;
+		nr = known ? known(number + i, n - i, w->data) : 0;
 		w->told += (u32)nr;
 		i += nr;
 		if (i >= n)
 			break;
 		/* One that nobody knows by its number. */
 		w->pending = number[i];
+		w->pending_word = word + (u32)i;
 		w->known = NULL;
 		settle(w, ~0u);
 		w->known = known;
@@ -321,17 +316,23 @@ void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 		size_t last;
 
 		if (words[i] >= PATH_WORDS) {
-			i += entry(w, words + i, n - i);
+			size_t size = entry(w, words + i, n - i);
+
+			if (is_numbered(words[i]))
+				w->next_word += (u32)size;
+			i += size;
 			continue;
 		}
 		w->pending = 0;
 		w->settled = false;
 		if (pending)
-			take_paths(w, &pending, 1);
+			take_paths(w, &pending, 1, w->pending_word);
 		/* The last one may be taken back. */
 		last = i + paths_of(words + i, n - i) - 1;
-		take_paths(w, words + i, last - i);
+		take_paths(w, words + i, last - i, w->next_word);
 		w->pending = words[last];
+		w->pending_word = w->next_word + (u32)(last - i);
+		w->next_word = w->pending_word + 1;
 		i = last + 1;
 	}
 }

@@ -20,8 +20,9 @@ struct path_step {
 	u8 len;     /* 0: not known */
 	u8 kind;    /* enum path_insn; of those that C code has executed PATH_PLAIN */
 	bool taken; /* of a conditional branch */
-	/* What it accesses, if that is traced, in order; slots are the path's. Until done(). */
+	/* What it accesses, if that is traced, in order, until done(). */
 	u32 nr_accesses;
+	u32 first_access; /* the number of the first one, or the next one, among its block's */
 	const struct path_access *access;
 };
 
@@ -38,8 +39,11 @@ struct path_walk {
 	 */
 	size_t (*known)(const u32 *number, size_t n, void *data);
 	void (*done)(u32 number, void *data);
-	/* @n slots more, each as two words, and what they are relative to. May be NULL. */
-	void (*slots)(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data);
+	/*
+	 * @n records more, as PATH_TRACE_RECORDS has them, not aligned: the next word is number
+	 * @word, and was at @at. May be NULL.
+	 */
+	void (*records)(const u32 *words, u32 n, u32 word, u32 at, void *data);
 	/*
 	 * @n events as PATH_TRACE_EVENTS has them, not aligned, of what is told from number @first
 	 * on. May be NULL.
@@ -58,8 +62,12 @@ struct path_walk {
 	 */
 	u32 told;
 	bool settled; /* it was, of the one that is pending */
-	/* What is being told, for done(): so many slots, and which accesses. */
-	u32 nr_slots, nr_accesses;
+	/*
+	 * Words have numbers, as PATH_TRACE_RECORDS has it: of the next one, of the one that is
+	 * pending, and, within the functions, of the first one or of what is told.
+	 */
+	u32 next_word, pending_word, word;
+	u32 nr_accesses; /* of what is being told, for done() */
 	struct path_access access[PATH_WALK_ACCESSES];
 };
 

@@ -517,6 +517,22 @@ def test_client_requests():
                                                               of_program(p))
 
 
+# What was accessed while nothing was simulated is in no cache, nor what another thread has used
+# the cache for since.
+def test_caches_that_have_forgotten():
+    if not REQUESTS:
+        raise Skip("there is no valgrind/callgrind.h")
+    options = ["--instr-atstart=no", *SIMULATED]
+    parts = profile(*options, program=(REQUESTS, "cold"))[0]
+    # `sink` may be in the way of one line.
+    for part in ("1", ""):
+        met = parts[part].events["touches"]
+        assert 64 <= met["D1mr"] <= 66, (part, met)
+    if shutil.which("valgrind"):
+        for part, p in theirs(*options, REQUESTS, "cold").items():
+            assert 64 <= p.events["touches"]["D1mr"] <= 66, (part, p.events["touches"])
+
+
 def test_options():
     def refused(*args, **more):
         r = valgrind(*args, "true", **more)

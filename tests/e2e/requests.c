@@ -45,6 +45,25 @@ static void *thread(void *arg)
 	return NULL;
 }
 
+/* A line of each set of D1, 17 times. */
+static volatile unsigned char lines[17][64][64] __attribute__((aligned(4096)));
+
+NOINLINE void touches(void);
+NOINLINE void touches(void)
+{
+	for (int i = 0; i < 64; i++)
+		sink += lines[0][i][0];
+}
+
+static void *others(void *arg)
+{
+	for (int n = 1; n < 17; n++)
+		for (int i = 0; i < 64; i++)
+			sink += lines[n][i][0];
+	CALLGRIND_DUMP_STATS;
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -83,6 +102,16 @@ int main(int argc, char **argv)
 			else
 				CALLGRIND_ZERO_STATS;
 		}
+	} else if (!strcmp(what, "cold")) {
+		pthread_t id;
+
+		touches();
+		CALLGRIND_START_INSTRUMENTATION;
+		touches();
+		pthread_create(&id, NULL, others, NULL);
+		pthread_join(id, NULL);
+		touches();
+		CALLGRIND_STOP_INSTRUMENTATION;
 	} else if (!strcmp(what, "zero")) {
 		CALLGRIND_ZERO_STATS;
 		measured(11);

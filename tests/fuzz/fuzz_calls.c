@@ -1,6 +1,7 @@
 /*
  * Traces that a guest may have made up, of paths that call and return as they like: run by run they
- * give what they give path by path, and nothing outside of the memory is touched.
+ * give what they give path by path, and nothing outside of the memory is touched. So do records of
+ * accesses that there may be or not.
  */
 #include "fuzz/fuzz.h"
 
@@ -11,8 +12,10 @@
 #include "calls/calls-priv.h"
 
 const char *const fuzz_samples[] = {
-	/* recursions and whether it is a tree, paths, then what comes one after the other */
+	/* recursions, whether it is a tree or simulates, paths, then what comes in order */
 	"\x01\x04\x10\x1a\x20\x12\x30\x06\x11\x02\x01\x02\x03\x04\x01\x02\x03\x04\xf7\x09\xf4\x01\xf7"
+	"\x05",
+	"\x09\x04\x10\x1a\x20\x12\x30\x06\x11\x02\x01\x02\x03\x04\x01\x02\x03\x04\xf7\x19\x01\xf7"
 	"\x05",
 	"\x02\x06\x10\x02\x20\x1a\x22\x06\x60\x15\x30\x06\x31\x0c\x01\x02\x04\x03\x05\x06\x01\x02\xf7"
 	"\x20\xf0\x01\xf1\x02\xf7\x07",
@@ -45,15 +48,30 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 struct side {
 	struct calls_graph *graph;
 	struct calls_thread *thread;
-	struct calls_span *span[1 + PATHS]; /* [0]: one that is not known */
+	struct event_simulation *simulation; /* NULL: nothing is simulated */
+	struct calls_span *span[1 + PATHS];  /* [0]: one that is not known */
 };
 
-static void begin(struct side *s, const uint8_t *data, u32 paths, u32 recursions, bool tree)
+static struct event_simulation *new_simulation(void)
 {
-	const struct calls_opts opts = {
-		.recursions = recursions, .collect = true, .tree = tree, .find = find};
+	struct machine m = {.memory = {.line = 64}};
 
-	*s = (struct side){.graph = calls_graph_new(&opts)};
+	m.cache[MACHINE_L1I] = m.cache[MACHINE_L1D] = (struct machine_cache){1 << 9, .ways = 2};
+	m.cache[MACHINE_LL] = (struct machine_cache){1 << 11, .ways = 4};
+	return simulation_new(
+		&(struct simulation_opts){.machine = &m, .caches = true, .branches = true});
+}
+
+static void begin(struct side *s, const uint8_t *data, u32 paths, u32 how)
+{
+	struct calls_opts opts = {
+		.recursions = 1 + how % 3, .collect = true, .tree = how & 4, .find = find};
+	static const struct path_access access[] = {
+		{.size = 8}, {.size = 4, .kind = PATH_STORE}, {.size = 1, .kind = PATH_LOADS}};
+
+	if ((how & 12) == 8)
+		opts.simulation = new_simulation();
+	*s = (struct side){.graph = calls_graph_new(&opts), .simulation = opts.simulation};
 	s->thread = calls_thread_new(s->graph, 1);
 	s->graph->runs.most = 20000;
 	for (u32 i = 0; i < paths; i++) {
@@ -63,17 +81,45 @@ static void begin(struct side *s, const uint8_t *data, u32 paths, u32 recursions
 		for (u32 k = 0; k < n; k++)
 			step[k] = (struct path_step){.pc = CODE + data[2 * i] + k * 4,
 						     .len = 4,
+						     .nr_accesses = 1,
+						     .first_access = k + (data[2 * i] & 1),
+						     .access = &access[data[2 * i] % 16 / 6],
 						     .kind = k + 1 < n ? PATH_COND
 								       : data[2 * i + 1] & 7};
-		s->span[1 + i] = calls_span_new(s->graph, step, n, 0);
+		s->span[1 + i] = calls_span_new(s->graph, step, n);
 	}
+}
+
+/* By the paths alone, so that it is the same for both sides. */
+static struct path_records make_records(const u32 *path, u32 n)
+{
+	static struct path_record record[2 * BATCH];
+	u32 nr = 0, x = n;
+
+	for (u32 i = 0; i < n; i++) {
+		x = (x ^ path[i]) * 0x9e3779b1u;
+		for (u32 k = x >> 30; k < 2; k++)
+			record[nr++] = (struct path_record){.addr = (x >> 8 & 0xffff) + 32ull * k,
+							    .at = i,
+							    .what = (x >> 4 & 7) + k};
+	}
+	return (struct path_records){record, record + nr, 0};
 }
 
 static void run(struct side *slow, struct side *quick, const u32 *path, u32 n)
 {
-	for (u32 i = 0; i < n; i++)
-		calls_run(slow->thread, slow->span[path[i]]);
-	CHECK(calls_run_paths(quick->thread, quick->span, path, n, NULL) == n);
+	struct path_records records = make_records(path, n), all = records;
+
+	for (u32 i = 0; i < n; i++) {
+		if (!slow->simulation) {
+			calls_run(slow->thread, slow->span[path[i]]);
+			continue;
+		}
+		calls_run_simulated(slow->thread, slow->span[path[i]], &records, false);
+		path_records_pass(&records, 1);
+	}
+	CHECK(calls_run_paths(quick->thread, quick->span, path, n,
+			      quick->simulation ? &all : NULL) == n);
 }
 
 static int add_piece(const struct calls_piece *piece, void *data)
@@ -99,6 +145,7 @@ static void compare(struct side *slow, struct side *quick, bool tree)
 	}
 	calls_take(slow->graph, &x);
 	calls_take(quick->graph, &y);
+	CHECK(!memcmp(&x.summary_events, &y.summary_events, sizeof(x.summary_events)));
 	CHECK(x.summary == y.summary && x.nr_costs == y.nr_costs && x.nr_calls == y.nr_calls);
 	for (u32 i = 0; i < x.nr_costs; i++)
 		CHECK(x.cost[i].pc == y.cost[i].pc && x.cost[i].level == y.cost[i].level &&
@@ -137,8 +184,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (!paths || at > len)
 		return 0;
-	begin(&slow, data + 2, paths, 1 + data[0] % 3, tree);
-	begin(&quick, data + 2, paths, 1 + data[0] % 3, tree);
+	begin(&slow, data + 2, paths, data[0]);
+	begin(&quick, data + 2, paths, data[0]);
 	for (; at < len; at++) {
 		if (data[at] < 0xf0 || n + 64 * 16 > BATCH) {
 			path[n++] = 1 + data[at] % paths;
@@ -167,5 +214,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	compare(&slow, &quick, tree);
 	calls_graph_free(slow.graph);
 	calls_graph_free(quick.graph);
+	simulation_free(slow.simulation);
+	simulation_free(quick.simulation);
 	return 0;
 }

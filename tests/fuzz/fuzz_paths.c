@@ -102,17 +102,15 @@ static void on_step(const struct path_step *s, void *data)
 		const struct path_access *a = &s->access[i];
 
 		CHECK(a->kind <= PATH_STORES && a->scale <= 3);
-		CHECK(a->base == PATH_NO_SLOT || a->base < PATH_SLOTS_MAX);
-		CHECK(a->index == PATH_NO_SLOT || a->index < PATH_SLOTS_MAX);
 	}
 	++*(u64 *)data;
 }
 
-static void on_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data)
+static void on_records(const u32 *words, u32 n, u32 word, u32 at, void *data)
 {
-	for (u32 i = 0; i < 2 * n; i++)
+	for (u32 i = 0; i < n * PATH_RECORD_WORDS; i++)
 		*(u64 *)data += words[i];
-	*(u64 *)data += fs_base + gs_base;
+	*(u64 *)data += word + at;
 }
 
 static void on_events(const u32 *words, u32 n, u32 first, void *data)
@@ -161,12 +159,12 @@ static void walk(const uint8_t *data, size_t n)
 			      .data = &told};
 	u64 sum = 0;
 	struct path_walk by_number = w;
-	u32 event[1 + PATH_EVENT_WORDS];
+	u32 event[1 + PATH_EVENT_WORDS], record[PATH_RECORDS_HEAD + PATH_RECORD_WORDS];
 
 	by_number.known = on_known;
 	by_number.done = on_done;
 	by_number.note = on_note;
-	by_number.slots = on_slots;
+	by_number.records = on_records;
 	by_number.events = on_events;
 	by_number.data = &sum;
 	for (size_t i = 0; i + 12 <= n; i += 4) {
@@ -177,7 +175,7 @@ static void walk(const uint8_t *data, size_t n)
 			words[1] = PATH_TRACE_PART + ((u32)(data[i] & 3) << 24) + data[i + 1];
 		path_walk_feed(&w, words, data[i] & 128 ? 4 : 3);
 		if (data[i] & 32)
-			words[0] = data[i] & 16 ? PATH_TRACE_SLOTS | (data[i] & 1)
+			words[0] = data[i] & 16 ? PATH_TRACE_RECORDS | (data[i] & 1)
 						: PATH_TRACE_NOTE | (data[i] & 7);
 		path_walk_feed(&by_number, words, data[i] & 128 ? 4 : 3);
 		if (i + sizeof(event) <= n && data[i + 1] & 1) {
@@ -185,6 +183,12 @@ static void walk(const uint8_t *data, size_t n)
 			event[0] = PATH_TRACE_EVENTS | (data[i] & 2 ? PATH_EVENTS_SETTLED : 0) |
 				   (data[i] & 1);
 			path_walk_feed(&by_number, event, data[i] & 1 ? ARRAY_SIZE(event) : 1);
+		}
+		if (i + sizeof(record) <= n && data[i + 1] & 2) {
+			memcpy(record, data + i, sizeof(record));
+			record[0] = PATH_TRACE_RECORDS | (data[i] & 1);
+			path_walk_feed(&by_number, record,
+				       data[i] & 1 ? ARRAY_SIZE(record) : PATH_RECORDS_HEAD);
 		}
 	}
 	path_walk_end(&w);

@@ -22,7 +22,7 @@ static void describe(void *data, struct calls_fn *fn, bool plt)
 
 void record_calls_begin(struct record_job *job)
 {
-	ap__pmu_traced(job->machine, false, false);
+	ap__pmu_traced(job->machine, false, NULL);
 	job->exact->trace = (struct call_trace){.machine = job->machine,
 						.code = code_view_new(),
 						.instrument = true,

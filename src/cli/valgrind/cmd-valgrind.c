@@ -98,7 +98,7 @@ static int prepare(struct valgrind_job *job)
 		return command_error(&cmd_valgrind, "out of memory");
 	if (choose_caches(job, &err))
 		return say(&err);
-	ap__pmu_traced(job->machine, true, job->opts.cache_sim);
+	ap__pmu_traced(job->machine, true, job->opts.cache_sim ? &job->caches : NULL);
 	if (ap__pmu_want(job->machine, "asked for", &err))
 		return say(&err);
 	if (!ap__machine_virtual(job->machine))

@@ -311,10 +311,24 @@ void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, u32 flags
 		profile(ap__virtual_opts(m->virtual_pmu), counters, n, flags);
 }
 
-void ap__pmu_traced(struct ap_machine *m, bool requests, bool accesses)
+#define FILTER_SETS 512u /* most, a power of two */
+
+/* As many that each is of whole sets of the cache: what is last of all of them is so in its own. */
+static u16 filter_sets(const struct machine *caches)
+{
+	u32 sets = machine_sets(caches, MACHINE_L1D) | FILTER_SETS;
+
+	return (u16)(sets & -sets);
+}
+
+void ap__pmu_traced(struct ap_machine *m, bool requests, const struct machine *caches)
 {
 	m->virtual_opts.segment_flags |= SEGMENT_TRACED | (requests ? SEGMENT_REQUESTS : 0) |
-					 (accesses ? SEGMENT_ACCESSES : 0);
+					 (caches ? SEGMENT_ACCESSES : 0);
+	if (caches) {
+		m->virtual_opts.filter_sets = filter_sets(caches);
+		m->virtual_opts.filter_shift = (u8)__builtin_ctz(caches->memory.line);
+	}
 	m->virtual_opts.keep = true;
 }
 

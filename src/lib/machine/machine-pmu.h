@@ -11,6 +11,7 @@
 #include "base/types.h"
 
 struct ap__advice;
+struct machine;
 struct perf_event_attr;
 
 /* The part of ap_machine_new(). -ENOMEM, -EINVAL. */
@@ -71,9 +72,10 @@ void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, u32 flags
 
 /*
  * Likewise: they hand out what they execute, in order (path-trace.h), and wait for whoever reads
- * it. With @requests they are answered as under Valgrind; with @accesses they say what they access.
+ * it. With @requests they are answered as under Valgrind. With @caches they say what they access,
+ * as far as it changes anything in the data cache of that machine, which is one as Valgrind has it.
  */
-void ap__pmu_traced(struct ap_machine *m, bool requests, bool accesses);
+void ap__pmu_traced(struct ap_machine *m, bool requests, const struct machine *caches);
 
 /*
  * The reason of what src/backend has refused with @why, which it may be about an option. Returns

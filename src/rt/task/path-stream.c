@@ -11,11 +11,11 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#define SECOND         1000000000ull
-#define PATIENCE       (60 * SECOND) /* a reader that has read nothing for so long is gone */
-#define READS_AT_MOST  4u            /* in one wait; a reader takes all that there is in two */
-#define SLOTS_AT_ONCE  8192u
-#define EVENTS_AT_ONCE 4096u
+#define SECOND          1000000000ull
+#define PATIENCE        (60 * SECOND) /* a reader that has read nothing for so long is gone */
+#define READS_AT_MOST   4u            /* in one wait; a reader takes all that there is in two */
+#define RECORDS_AT_ONCE 4096u
+#define EVENTS_AT_ONCE  4096u
 
 bool streams_wanted(void)
 {
@@ -96,22 +96,28 @@ static void put(struct thread *t, const u32 *words, u32 n)
 	put_two(t, NULL, 0, words, n);
 }
 
-/* What @t has said of accesses since the last time. */
-static void put_slots(struct thread *t)
+/*
+ * What @t has said of its accesses, of @n words that are handed over. Records of a path that goes
+ * on come with its word.
+ */
+static void put_records(struct thread *t, u32 n)
 {
-	u64 start = t->dbt.slots_start, end = __atomic_load_n(&t->dbt.slots_at, __ATOMIC_ACQUIRE);
-	u32 head[PATH_SLOTS_HEAD], n;
-	u64 fs, gs;
+	const struct path_record *r = (const struct path_record *)t->dbt.slots_start, *end;
+	u64 size = __atomic_load_n(&t->dbt.slots_at, __ATOMIC_ACQUIRE) - (u64)r;
+	u32 head[PATH_RECORDS_HEAD] = {0, t->stream_words, (u32)t->dbt.trace_begin};
 
-	if (end <= start || end - start > PATH_SLOTS_SIZE)
+	t->stream_words += n;
+	if (size > PATH_RECORDS_SIZE)
 		return;
-	arch_segments(&t->dbt, &fs, &gs);
-	memcpy(head + 1, &fs, sizeof(fs));
-	memcpy(head + 3, &gs, sizeof(gs));
-	for (; start < end; start += n * sizeof(u64)) {
-		n = (u32)min_u64((end - start) / sizeof(u64), SLOTS_AT_ONCE);
-		head[0] = PATH_TRACE_SLOTS | n;
-		put_two(t, head, PATH_SLOTS_HEAD, (const u32 *)start, n * 2);
+	end = r + size / sizeof(*r);
+	while (end > r && path_record_word(end - 1, t->dbt.trace_begin) >= (s32)n)
+		end--;
+	while (r < end) {
+		u32 piece = (u32)min_u64((u64)(end - r), RECORDS_AT_ONCE);
+
+		head[0] = PATH_TRACE_RECORDS | piece;
+		put_two(t, head, PATH_RECORDS_HEAD, (const u32 *)r, piece * PATH_RECORD_WORDS);
+		r += piece;
 	}
 }
 
@@ -163,9 +169,12 @@ static void take_words(struct thread *t, const u32 *words, u32 n)
 	if (nr)
 		put_events(t, list, nr, 0);
 	if (run_config()->flags & SEGMENT_ACCESSES)
-		put_slots(t);
+		put_records(t, n);
 	put(t, words, n);
 	end_writing(t);
+	/* Threads have one cache: others may use it before what comes next is read. */
+	if (run_config()->flags & SEGMENT_ACCESSES)
+		dbt_filter_forget(&t->dbt);
 }
 
 /* The model has been told of the last path, which nothing is taken back of any more. */
@@ -188,8 +197,10 @@ void streams_start(void)
 	if (!streams_wanted())
 		return;
 	trace_use(&user);
-	if (run_config()->flags & SEGMENT_ACCESSES)
+	if (run_config()->flags & SEGMENT_ACCESSES) {
 		trace_use_memory();
+		trace_use_filter(run_config()->filter_shift, run_config()->filter_sets, true);
+	}
 }
 
 void stream_begin(struct thread *t)
@@ -203,6 +214,7 @@ void stream_begin(struct thread *t)
 		region_unmap_file(t->stream, sizeof(*t->stream));
 	t->stream = NULL;
 	t->stream_busy = 0;
+	t->stream_words = 0;
 	index = paths_take_thread();
 	if (index == PATH_THREADS)
 		return;
@@ -242,7 +254,7 @@ void stream_rescue(struct thread *other)
 	    __atomic_exchange_n(&other->stream_busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	if (run_config()->flags & SEGMENT_ACCESSES)
-		put_slots(other);
+		put_records(other, (u32)((at - start) / sizeof(u32)));
 	put(other, (const u32 *)start, (u32)((at - start) / sizeof(u32)));
 }
 

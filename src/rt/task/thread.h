@@ -206,6 +206,7 @@ struct thread {
 	/* rt/task/path-stream.h; NULL: nobody reads the thread's trace. */
 	struct path_stream *stream;
 	u32 stream_busy;
+	u32 stream_words; /* of its trace that were handed over */
 	bool stream_lost;
 
 	struct debug_registers debug; /* a tracer writes to it */

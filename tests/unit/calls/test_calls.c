@@ -67,7 +67,7 @@ static struct calls_span *span(struct calls_graph *g, u64 pc, u32 n, u8 kind)
 	for (u32 i = 0; i < n; i++)
 		steps[i] = (struct path_step){.pc = pc + i, .len = 1};
 	steps[n - 1].kind = kind;
-	return calls_span_new(g, steps, n, 0);
+	return calls_span_new(g, steps, n);
 }
 
 static void run(struct calls_thread *t, struct calls_graph *g, u64 pc, u32 n, u8 kind)
@@ -206,7 +206,7 @@ TEST(a_path_is_cut_where_a_function_begins)
 					  {.pc = B + 1, .len = 1, .kind = PATH_RETURN}};
 
 	run(t, g, D, 1, PATH_CALL);
-	calls_run(t, calls_span_new(g, steps, 4, 0));
+	calls_run(t, calls_span_new(g, steps, 4));
 	run(t, g, D + 1, 1, PATH_PLAIN);
 	take(g);
 	EXPECT_EQ(self_of("a", 0), 2);
@@ -698,7 +698,7 @@ TEST(what_a_path_costs_is_that_of_its_parts)
 				 {.pc = 0x8888, .count = 8, .event = 2}};
 	const char *text;
 
-	calls_run_modeled(t, calls_span_new(g, steps, ARRAY_SIZE(steps), 0), e, ARRAY_SIZE(e));
+	calls_run_modeled(t, calls_span_new(g, steps, ARRAY_SIZE(steps)), e, ARRAY_SIZE(e));
 	text = modeled(g);
 	EXPECT_CONTAINS(text, "0.1000-1001@0:5<;");
 	EXPECT_CONTAINS(text, "0.1001-1001@0:3<;");

@@ -35,16 +35,97 @@ static struct event_simulation *new_simulation(bool modified_is_read)
 							.modified_is_read = modified_is_read});
 }
 
+/* What accesses that are made up have their addresses by. */
+struct values {
+	const u64 *slot;
+	u64 fs_base, gs_base;
+};
+
+static u64 address_of(const struct path_access *a, const struct values *v)
+{
+	u64 at = a->disp + (a->base != PATH_NO_SLOT ? v->slot[a->base] : 0);
+
+	if (a->index != PATH_NO_SLOT && a->kind < PATH_LOADS)
+		at += (a->flags & PATH_BYTE_INDEX ? (u8)v->slot[a->index] : v->slot[a->index])
+		      << a->scale;
+	if (a->flags & PATH_ADDR32)
+		at = (u32)at;
+	return at + (a->flags & PATH_FS ? v->fs_base : 0) + (a->flags & PATH_GS ? v->gs_base : 0);
+}
+
+/* A filter as the translator's, which does not leave out all that it could. */
+static struct {
+	u32 sets; /* 0: leaves out nothing */
+	u64 last[64];
+	u64 state;
+} filter;
+
+static u64 random_below(u64 *state, u64 n)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (*state >> 33) % n;
+}
+
+static void filter_begin(const struct machine *m)
+{
+	u32 sets = machine_sets(m, MACHINE_L1D);
+
+	memset(&filter, 0, sizeof(filter));
+	filter.sets = sets & -sets;
+}
+
+static bool filter_leaves_out(u64 at, u32 size)
+{
+	u64 first = at / 64 + 1, last = (at + size - 1) / 64 + 1;
+	bool known;
+
+	if (!filter.sets)
+		return false;
+	known = first == last && filter.last[first % filter.sets] == first &&
+		random_below(&filter.state, 8);
+	for (; first <= last; first++)
+		filter.last[first % filter.sets] = first;
+	return known;
+}
+
+enum { RECORDS = 4096 };
+
+/* What a thread that executes word @word, or a part of it, says of its accesses. */
+static struct path_record *put_records(struct path_record *to, const struct path_step *step, u32 n,
+				       const struct values *v, u32 word)
+{
+	for (u32 i = 0; i < n; i++) {
+		for (u32 k = 0; k < step[i].nr_accesses; k++) {
+			const struct path_access *a = &step[i].access[k];
+			u32 what = path_record_what(step[i].first_access + k, i, false, 0);
+			u64 at = address_of(a, v);
+
+			if (a->kind < PATH_LOADS) {
+				if (!filter_leaves_out(at, a->size))
+					*to++ = (struct path_record){at, word, what};
+				continue;
+			}
+			memset(filter.last, 0, sizeof(filter.last));
+			*to++ = (struct path_record){at, word, what};
+			*to++ = (struct path_record){v->slot[a->index], word, what};
+		}
+	}
+	return to;
+}
+
 /* One instruction with the accesses, executed with @slots; what it has met. */
 static struct event_counts met(struct event_simulation *s, const struct path_access *a, u32 n,
-			       const u64 *slots, u32 nr_slots)
+			       const u64 *slots)
 {
 	struct path_step step = {.pc = A, .len = 4, .nr_accesses = n, .access = a};
-	struct path_slots values = {.slot = slots, .n = nr_slots, .fs_base = 0x7000000};
+	const struct values v = {.slot = slots, .fs_base = 0x7000000};
 	struct simulated_code *c = simulated_code_new(s, &step, 1);
+	struct path_record record[8];
+	struct path_records records = {record, put_records(record, &step, 1, &v, 7), 7};
 	struct event_counts sum = {0};
 
-	simulate(s, c, &values, NULL, &sum);
+	filter.sets = 0;
+	simulate(s, c, &records, NULL, &sum);
 	return sum;
 }
 
@@ -61,35 +142,32 @@ TEST(accesses_and_their_misses)
 				 .flags = PATH_FS};
 	struct path_access both[] = {load, load};
 	struct event_simulation *s = new_simulation(false);
-	struct event_counts e = met(s, &load, 1, slots, 2);
+	struct event_counts e = met(s, &load, 1, slots);
 
 	EXPECT_EQ(e.n[SIMULATED_FETCH][1], 1);
 	EXPECT_EQ(e.n[SIMULATED_READ][0], 1);
 	EXPECT_EQ(e.n[SIMULATED_READ][1], 1);
 	EXPECT_EQ(e.n[SIMULATED_READ][2], 1);
 	/* The same line. */
-	e = met(s, &scaled, 1, slots, 2);
+	e = met(s, &scaled, 1, slots);
 	EXPECT_EQ(e.n[SIMULATED_FETCH][1], 0);
 	EXPECT_EQ(e.n[SIMULATED_WRITE][0], 1);
 	EXPECT_EQ(e.n[SIMULATED_WRITE][1], 0);
-	e = met(s, &fs, 1, NULL, 0);
+	e = met(s, &fs, 1, NULL);
 	EXPECT_EQ(e.n[SIMULATED_READ][1], 1);
 	/* Across two lines it is one miss. */
 	load.disp = 0x1000 - 4;
-	e = met(s, &load, 1, slots, 2);
+	e = met(s, &load, 1, slots);
 	EXPECT_EQ(e.n[SIMULATED_READ][0], 1);
 	EXPECT_EQ(e.n[SIMULATED_READ][1], 1);
-	/* What slots are missing of is left out. */
-	e = met(s, &scaled, 1, slots, 1);
-	EXPECT_EQ(e.n[SIMULATED_WRITE][0], 0);
 	/* A modification is one access, of callgrind a write, of cachegrind a read. */
 	both[1].kind = PATH_STORE;
-	e = met(s, both, 2, slots, 2);
+	e = met(s, both, 2, slots);
 	EXPECT_EQ(e.n[SIMULATED_READ][0], 0);
 	EXPECT_EQ(e.n[SIMULATED_WRITE][0], 1);
 	simulation_free(s);
 	s = new_simulation(true);
-	e = met(s, both, 2, slots, 2);
+	e = met(s, both, 2, slots);
 	EXPECT_EQ(e.n[SIMULATED_READ][0], 1);
 	EXPECT_EQ(e.n[SIMULATED_WRITE][0], 0);
 	simulation_free(s);
@@ -104,7 +182,7 @@ TEST(strings)
 		{.base = 1, .index = 3, .size = 8, .kind = PATH_STORES},
 	};
 	struct event_simulation *s = new_simulation(false);
-	struct event_counts e = met(s, a, 2, slots, 4);
+	struct event_counts e = met(s, a, 2, slots);
 
 	EXPECT_EQ(e.n[SIMULATED_READ][0], 100);
 	EXPECT_EQ(e.n[SIMULATED_READ][1], 13);
@@ -113,13 +191,20 @@ TEST(strings)
 	/* Downwards. */
 	a[0].base = 2;
 	a[0].index = 4;
-	e = met(s, a, 1, slots, 5);
+	e = met(s, a, 1, slots);
 	EXPECT_EQ(e.n[SIMULATED_READ][0], 100);
 	EXPECT_EQ(e.n[SIMULATED_READ][1], 0);
 	simulation_free(s);
 }
 
-enum { CODES = 60, INSNS = 6, ACCESSES = 3, SLOTS = 4, RUNS = 20000 };
+enum {
+	CODES = 60,
+	INSNS = 6,
+	ACCESSES = 3,
+	SLOTS = 4,
+	RUNS = 20000,
+	BEHIND = INSNS * ACCESSES, /* the first access of code that another may come before */
+};
 
 /* Code made up at random. */
 struct random_code {
@@ -128,12 +213,6 @@ struct random_code {
 	struct path_access access[INSNS][ACCESSES];
 	struct simulated_code *code;
 };
-
-static u64 random_below(u64 *state, u64 n)
-{
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	return (*state >> 33) % n;
-}
 
 /* No store is where a load is: nothing is modified. Some go by one register, in a line or not. */
 static struct path_access random_access(u64 *state)
@@ -165,6 +244,7 @@ static struct path_access random_access(u64 *state)
 static void make_code(struct random_code *c, struct event_simulation *s, u64 *state)
 {
 	u64 pc = A + random_below(state, 4096);
+	u32 number = (u32)random_below(state, 2) * BEHIND;
 
 	memset(c, 0, sizeof(*c));
 	c->n = 1 + (u32)random_below(state, INSNS);
@@ -174,12 +254,14 @@ static void make_code(struct random_code *c, struct event_simulation *s, u64 *st
 		*at = (struct path_step){.pc = pc,
 					 .len = (u8)(1 + random_below(state, 15)),
 					 .nr_accesses = (u32)random_below(state, ACCESSES + 1),
+					 .first_access = number,
 					 .access = c->access[i]};
 		for (u32 k = 0; k < at->nr_accesses; k++)
 			c->access[i][k] = random_access(state);
 		/* No instruction has three strings. */
 		if (at->nr_accesses == 3 && at->access[2].kind >= PATH_LOADS)
 			at->nr_accesses = 2;
+		number += at->nr_accesses;
 		pc = random_below(state, 5) ? pc + at->len : A + random_below(state, 4096);
 	}
 	c->step[c->n - 1].kind = (u8[]){PATH_PLAIN, PATH_COND,
@@ -207,28 +289,14 @@ static void access_model(struct model_core *core, const struct path_access *a, u
 	met[2] += m.source == MODEL_FROM_MEMORY;
 }
 
-static u64 address_of(const struct path_access *a, const struct path_slots *slots)
-{
-	u64 at = slots->slot[a->base] + a->disp;
-
-	if (a->index != PATH_NO_SLOT && a->kind < PATH_LOADS)
-		at += (a->flags & PATH_BYTE_INDEX ? (u8)slots->slot[a->index]
-						  : slots->slot[a->index])
-		      << a->scale;
-	if (a->flags & PATH_ADDR32)
-		at = (u32)at;
-	return at + (a->flags & PATH_FS ? slots->fs_base : 0) +
-	       (a->flags & PATH_GS ? slots->gs_base : 0);
-}
-
 static bool goes_along(const struct path_step *at, u32 k)
 {
 	return k < at->nr_accesses && at->access[k].kind >= PATH_LOADS;
 }
 
 /* One instruction: its fetch, then what it accesses. Strings that stand together go along. */
-static void run_model(struct model_core *core, const struct path_step *at,
-		      const struct path_slots *slots, u64 (*met)[3])
+static void run_model(struct model_core *core, const struct path_step *at, const struct values *v,
+		      u64 (*met)[3])
 {
 	u32 miss = model_cache_counter(MODEL_L1I, MODEL_READ, true);
 	u64 first = model_count(core, (enum model_counter)miss);
@@ -243,23 +311,26 @@ static void run_model(struct model_core *core, const struct path_step *at,
 		u64 n = 1;
 
 		if (goes_along(at, k))
-			n = (slots->slot[3] - slots->slot[2]) / a->size;
+			n = (v->slot[3] - v->slot[2]) / a->size;
 		for (u64 i = 0; i < n; i++)
 			for (u32 j = 0; j <= both; j++)
 				access_model(
-					core, &a[j], address_of(&a[j], slots) + i * a->size,
+					core, &a[j], address_of(&a[j], v) + i * a->size,
 					met[is_write(&a[j]) ? SIMULATED_WRITE : SIMULATED_READ]);
 		k += both;
 	}
 }
 
 static void run_code(struct event_simulation *s, const struct random_code *c,
-		     const struct path_slots *slots, struct met_by_insns *met)
+		     const struct values *v, struct met_by_insns *met)
 {
 	u64 counts[(INSNS * (ACCESSES + 1)) * 3] = {0};
 	struct event_counts sum = {0}, all = {0};
+	static struct path_record record[RECORDS];
+	struct path_records records = {record, put_records(record, c->step, c->n, v, 3), 3};
 
-	EXPECT(!simulate(s, c->code, slots, counts, &sum));
+	EXPECT(!simulate(s, c->code, &records, counts, &sum));
+	EXPECT(records.next == records.end);
 	for (u32 i = 0; i < simulated_places(c->code); i++) {
 		enum simulated what;
 		bool counted;
@@ -286,6 +357,7 @@ static void compare_with_model(struct machine *m, u64 seed)
 	struct event_simulation *s = simulation_new(
 		&(struct simulation_opts){.machine = m, .caches = true, .modified_is_read = true});
 
+	filter_begin(m);
 	for (u32 i = 0; i < CODES; i++)
 		make_code(&code[i], s, &state);
 	for (u32 i = 0; i < RUNS; i++) {
@@ -293,12 +365,12 @@ static void compare_with_model(struct machine *m, u64 seed)
 		u64 at = 0x100000 + random_below(&state, 0x800);
 		const u64 slot[SLOTS] = {at, 0x200000 + random_below(&state, 0x400), at,
 					 at + random_below(&state, 40) * 8};
-		const struct path_slots slots = {slot, SLOTS, 0x7000, 0x9000};
+		const struct values v = {slot, 0x7000, 0x9000};
 		struct met_by_insns ours = {0}, theirs = {0};
 
-		run_code(s, c, &slots, &ours);
+		run_code(s, c, &v, &ours);
 		for (u32 k = 0; k < c->n; k++)
-			run_model(core, &c->step[k], &slots, theirs.n[k]);
+			run_model(core, &c->step[k], &v, theirs.n[k]);
 		ASSERT(!memcmp(&ours, &theirs, sizeof(ours)));
 	}
 	simulation_free(s);
@@ -327,12 +399,12 @@ enum { JOINED = 50, PARTS = 8 };
 /* What code was joined of, in two simulations. */
 struct random_parts {
 	u32 n;
-	u32 of[PARTS];
+	u32 of[PARTS], word[PARTS];
 	const struct simulated_code *joined; /* in the first */
 };
 
-static void join_code(struct random_parts *p, struct event_simulation *s,
-		      const struct random_code *code, struct calls_memory *m, u64 *state)
+static void join_code(struct random_parts *p, const struct random_code *code,
+		      struct calls_memory *m, u64 *state)
 {
 	struct simulated_part part[PARTS];
 
@@ -342,28 +414,34 @@ static void join_code(struct random_parts *p, struct event_simulation *s,
 			const struct random_code *c =
 				&code[p->of[i] = (u32)random_below(state, CODES)];
 
-			part[i] = (struct simulated_part){c->code, i * SLOTS, c->step[c->n - 1].pc,
+			p->word[i] = i ? p->word[i - 1] + 1 : 0;
+			/* Both are of one path. */
+			if (i && c->step[0].first_access == BEHIND &&
+			    !code[p->of[i - 1]].step[0].first_access && random_below(state, 2))
+				p->word[i]--;
+			part[i] = (struct simulated_part){c->code, p->word[i], c->step[c->n - 1].pc,
 							  A};
 			if (i)
 				part[i - 1].after = c->step[0].pc;
 		}
-		p->joined = simulated_join(s, part, p->n, m);
+		p->joined = simulated_join(part, p->n, m);
 	} while (!p->joined);
 }
 
 /* The same in the second simulation, part by part; what it has met beyond what @miss says. */
 static void run_parts(struct event_simulation *s, const struct random_parts *p,
-		      const struct random_code *code, const u64 *slot,
+		      const struct random_code *code, struct path_records *records,
 		      const struct simulated_miss *miss, u32 n)
 {
 	for (u32 i = 0; i < p->n; i++) {
 		const struct random_code *c = &code[p->of[i]];
-		const struct path_slots slots = {slot + (size_t)i * SLOTS, SLOTS, 0x7000, 0x9000};
 		u64 counts[(INSNS * (ACCESSES + 2)) * 3] = {0}, told[ARRAY_SIZE(counts)] = {0};
 		struct event_counts sum = {0};
 		u32 places = simulated_places(c->code);
 
-		if (simulate(s, c->code, &slots, counts, &sum) && i + 1 < p->n)
+		if (i && p->word[i] != p->word[i - 1])
+			path_records_pass(records, 1);
+		if (simulate(s, c->code, records, counts, &sum) && i + 1 < p->n)
 			counts[places * 3 - 2] += simulate_target(s, c->step[c->n - 1].pc,
 								  code[p->of[i + 1]].step[0].pc);
 		for (; n && miss->part == i; miss++, n--)
@@ -371,6 +449,7 @@ static void run_parts(struct event_simulation *s, const struct random_parts *p,
 		ASSERT(!memcmp(counts, told, sizeof(counts)));
 	}
 	EXPECT_EQ(n, 0);
+	EXPECT(records->next == records->end);
 }
 
 static void compare_joined(const struct machine *m, u64 seed)
@@ -388,20 +467,29 @@ static void compare_joined(const struct machine *m, u64 seed)
 		for (u32 k = 0; k < CODES; k++)
 			make_code(&code[i][k], s[i], &state);
 	}
+	filter_begin(m);
 	for (u32 i = 0; i < JOINED; i++)
-		join_code(&parts[i], s[0], code[0], &memory, &state);
+		join_code(&parts[i], code[0], &memory, &state);
 	for (u32 i = 0; i < RUNS; i++) {
 		/* Mostly few, so that all that they fetch is there. */
 		const struct random_parts *p =
 			&parts[random_below(&state, random_below(&state, 8) ? 3 : JOINED)];
-		u64 slot[PARTS * SLOTS];
-		const struct path_slots slots = {slot, ARRAY_SIZE(slot), 0x7000, 0x9000};
+		static struct path_record record[RECORDS];
+		struct path_record *end = record;
+		u32 word = (u32)random_below(&state, 2) - 1, n;
 
-		for (u32 k = 0; k < ARRAY_SIZE(slot); k++)
-			slot[k] = 0x100000 + random_below(&state, 0x800);
-		ASSERT(simulated_fits(p->joined, &slots));
-		run_parts(s[1], p, code[1], slot, miss,
-			  simulate_joined(s[0], p->joined, &slots, miss));
+		for (u32 k = 0; k < p->n; k++) {
+			const struct random_code *c = &code[0][p->of[k]];
+			u64 slot[SLOTS];
+			const struct values v = {slot, 0x7000, 0x9000};
+
+			for (u32 j = 0; j < SLOTS; j++)
+				slot[j] = 0x100000 + random_below(&state, 0x800);
+			end = put_records(end, c->step, c->n, &v, word + p->word[k]);
+		}
+		n = simulate_joined(s[0], p->joined, &(struct path_records){record, end, word},
+				    miss);
+		run_parts(s[1], p, code[1], &(struct path_records){record, end, word}, miss, n);
 	}
 	simulation_free(s[0]);
 	simulation_free(s[1]);
@@ -420,11 +508,74 @@ TEST(joined_code_is_its_parts)
 		compare_joined(&m, seed);
 }
 
+/* As often as it went round, and each time by itself: both meet the same. */
+static void compare_rounds(const struct machine *m, u64 seed)
+{
+	const struct simulation_opts opts = {.machine = m, .caches = true, .branches = true};
+	static struct random_code code[2][CODES];
+	static struct path_record record[RECORDS];
+	struct event_simulation *s[2] = {simulation_new(&opts), simulation_new(&opts)};
+	u64 state, rounds = 0;
+
+	for (u32 i = 0; i < 2; i++) {
+		state = seed;
+		for (u32 k = 0; k < CODES; k++)
+			make_code(&code[i][k], s[i], &state);
+	}
+	filter_begin(m);
+	for (u32 i = 0; i < RUNS; i++) {
+		u32 which = (u32)random_below(&state, CODES), n = 1 + (u32)random_below(&state, 20);
+		const struct random_code *c = &code[0][which];
+		u64 counts[2][(INSNS * (ACCESSES + 2)) * 3] = {{0}};
+		struct event_counts sum[2] = {{{{0}}}};
+		struct path_record *end = record;
+		struct path_records at[2];
+
+		for (u32 k = 0; k < n; k++) {
+			u64 slot[SLOTS];
+			const struct values v = {slot, 0x7000, 0x9000};
+
+			for (u32 j = 0; j < SLOTS; j++)
+				slot[j] = 0x100000 + random_below(&state, 0x200);
+			end = put_records(end, c->step, c->n, &v, k);
+		}
+		at[0] = at[1] = (struct path_records){record, end, 0};
+		if (simulate_round(s[0], c->code, n, &at[0], counts[0], &sum[0])) {
+			rounds++;
+			path_records_pass(&at[0], n);
+		}
+		for (u32 h = at[0].word == n; h < 2; h++) {
+			for (u32 k = 0; k < n; k++) {
+				simulate(s[h], code[h][which].code, &at[h], counts[h], &sum[h]);
+				path_records_pass(&at[h], 1);
+			}
+		}
+		EXPECT(at[0].next == end && at[1].next == end);
+		ASSERT(!memcmp(counts[0], counts[1], sizeof(counts[0])));
+		ASSERT(!memcmp(&sum[0], &sum[1], sizeof(sum[0])));
+	}
+	EXPECT(rounds > RUNS / 20);
+	simulation_free(s[0]);
+	simulation_free(s[1]);
+}
+
+TEST(rounds_of_a_loop)
+{
+	struct machine m = machine_of();
+
+	compare_rounds(&m, 1);
+	m.cache[MACHINE_L1I] = (struct machine_cache){.size = 1024, .ways = 4, .latency = 1};
+	m.cache[MACHINE_L1D] = (struct machine_cache){.size = 512, .ways = 2, .latency = 1};
+	m.cache[MACHINE_LL] = (struct machine_cache){.size = 2048, .ways = 4, .latency = 1};
+	for (u64 seed = 2; seed < 6; seed++)
+		compare_rounds(&m, seed);
+}
+
 /* Runs a branch that goes by @pattern; how many of the last 100 were not foreseen. */
 static u64 not_foreseen(u32 pattern, u32 length)
 {
 	struct event_simulation *s = new_simulation(false);
-	const struct path_slots none = {.n = 0};
+	struct path_records none = {NULL, NULL, 0};
 	struct simulated_code *c[2];
 	struct event_counts sum = {0};
 
@@ -468,7 +619,7 @@ static struct calls_span *span(struct calls_graph *g, u64 pc, u8 kind)
 	struct path_step steps[2] = {{.pc = pc, .len = 1, .nr_accesses = 1, .access = &load},
 				     {.pc = pc + 1, .len = 1, .kind = kind}};
 
-	return calls_span_new(g, steps, 2, 1);
+	return calls_span_new(g, steps, 2);
 }
 
 /* a calls b through a pointer, which reads a line each time; b is @skip. */
@@ -483,13 +634,16 @@ static struct calls_profile profile_of(bool skip, bool take_back)
 
 	for (u64 i = 0; i < 10; i++) {
 		const u64 at = 0x100000 + i * 64;
-		const struct path_slots slots = {.slot = &at, .n = 1};
+		const struct path_record record[] = {{at, 0, 0}, {at, 1, 0}, {at, 2, 0}};
+		struct path_records records = {record, record + 3, 0};
 
-		calls_run_simulated(t, span(g, A + 4, PATH_CALL_IND), &slots, false);
-		calls_run_simulated(t, span(g, B, PATH_RETURN), &slots, take_back);
+		calls_run_simulated(t, span(g, A + 4, PATH_CALL_IND), &records, false);
+		path_records_pass(&records, 1);
+		calls_run_simulated(t, span(g, B, PATH_RETURN), &records, take_back);
+		path_records_pass(&records, 1);
 		if (take_back)
 			calls_uncount(t);
-		calls_run_simulated(t, span(g, A + 6, PATH_JUMP), &slots, false);
+		calls_run_simulated(t, span(g, A + 6, PATH_JUMP), &records, false);
 	}
 	calls_finish(g);
 	calls_take(g, &p);
