@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -93,6 +94,29 @@ def test_threads():
         rows = stat("-p", p.pid, "--per-thread", "-x,", "-e", "task-clock", "--timeout",
                     "100").err.splitlines()
         assert len(rows) == len(tids) and all(len(row.split(",")) == 8 for row in rows), rows
+
+
+def few_descriptors(limit, *args):
+    """anyperf stat that may have so many."""
+    return run("stat", *args, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                    (limit, limit)))
+
+
+def test_too_few_descriptors_to_find_threads():
+    """Nobody is taken for one who has ended, and left out."""
+    for target in (["-p", os.getpid()], ["-a", "--per-thread"]):
+        if "-a" in target and not may_measure_cpus():
+            continue
+        seen = set()
+        for limit in range(4, 9):
+            r = few_descriptors(limit, *target, "-x,", "-e", "cs", "true")
+            seen.add(r.status)
+            if r.status:
+                assert r.status == 125 and re.search("descriptor is left|descriptor left|more descri",
+                                                     r.err), r
+            else:
+                assert "-a" not in target or len(r.err.splitlines()) > 1, r
+        assert seen == {0, 125}, seen
 
 
 def online():

@@ -34,6 +34,17 @@ static int tids_add(struct tids *t, pid_t tid)
 	return 0;
 }
 
+/* A directory that could not be opened: the errno says why. Returns it. */
+static int unread(struct ap_error *err, const char *path)
+{
+	int e = errno;
+	bool limit = e == EMFILE || e == ENFILE;
+
+	ap__fail(err, -e, limit ? AP_CAUSE_FD_LIMIT : AP_CAUSE_NO_TASK, "%s cannot be read: %s",
+		 path, limit ? "no file descriptor is left" : strerror(e));
+	return limit ? ap__remedy(err, -e, "raise the limit (ulimit -n)") : -e;
+}
+
 /* Every thread that process @pid has now. */
 static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
 {
@@ -44,6 +55,9 @@ static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = pid > 0 ? opendir(path) : NULL;
+	/* It may be there all the same, and passed over it would be missing from a sum. */
+	if (!dir && pid > 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return unread(err, path);
 	if (!dir)
 		return ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "there is no process %d", (int)pid);
 	while ((d = readdir(dir)))
@@ -58,7 +72,7 @@ static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
 	return 0;
 }
 
-/* Every thread of the machine. Those that end meanwhile are left out. */
+/* Every thread of the machine. Processes that end meanwhile are left out. */
 static int tids_of_all(struct tids *t, struct ap_error *err)
 {
 	DIR *proc = opendir("/proc");
@@ -66,13 +80,12 @@ static int tids_of_all(struct tids *t, struct ap_error *err)
 	int r = 0;
 
 	if (!proc)
-		return ap__fail(err, -errno, AP_CAUSE_NO_TASK, "/proc cannot be read: %s",
-				strerror(errno));
-	while (r != -ENOMEM && (d = readdir(proc)))
+		return unread(err, "/proc");
+	while ((!r || r == -ESRCH) && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
 			r = tids_of(t, (pid_t)atoi(d->d_name), err);
 	closedir(proc);
-	return r == -ENOMEM ? r : 0;
+	return r == -ESRCH ? 0 : r;
 }
 
 static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap_error *err)
