@@ -27,8 +27,9 @@ struct ap_target {
 	const pid_t *pids;  /* and every thread that these processes have now */
 	unsigned int npids;
 	/*
-	 * CPUs, "0-3,8", or "all" for the online ones. Alone: everything that runs there. With
-	 * threads: those threads while they are there, each CPU a place of its own.
+	 * CPUs, "0-3,8", or "all" for the online ones; who names one that is not is refused. Alone:
+	 * everything that runs there. With threads: those threads while they are there, each CPU a
+	 * place of its own.
 	 */
 	const char *cpus;
 	/*
@@ -42,10 +43,14 @@ struct ap_target {
 };
 
 enum ap_open_flags {
-	AP_OPEN_PARTIAL = 1 << 0, /* keep what opens; ap_counters_error() says why others did not */
-	AP_OPEN_INHERIT = 1 << 1, /* count children made from now on too */
-	AP_OPEN_ON_EXEC = 1 << 2, /* leaders start at the next execve of the target */
-	AP_OPEN_RUNNING = 1 << 3, /* leaders start at once */
+	/*
+	 * keep what opens; ap_counters_error() says why others did not, and ap_counters_sum() tells
+	 * the part of a count from the whole
+	 */
+	AP_OPEN_PARTIAL = 1 << 0,
+	AP_OPEN_INHERIT = 1 << 1,       /* count children made from now on too */
+	AP_OPEN_ON_EXEC = 1 << 2,       /* leaders start at the next execve of the target */
+	AP_OPEN_RUNNING = 1 << 3,       /* leaders start at once */
 	AP_OPEN_USER_FALLBACK = 1 << 4, /* may the kernel not be measured, count user mode (":u") */
 	AP_OPEN_NO_GROUP_READ = 1 << 5, /* read every event singly even in a group */
 	AP_OPEN_PINNED = 1 << 6,        /* leaders are pinned: always on the PMU or in error */
@@ -71,8 +76,9 @@ struct ap_open_opts {
  *   without AP_OPEN_PARTIAL: 0 if every cell opened, else the first failure and nothing stays open
  *   with it: 0 if at least one did, else the first failure. A thread that has gone by the time it
  *            is its turn is left out, unless it was the last.
- * -ESRCH, -EINVAL for a bad target or a list without events; else as ap_event_open(). The virtual
- * PMU counts commands and other programs of its session: the calling thread is none (-ENOENT).
+ * -ESRCH, -EINVAL for a bad target or a list without events, -ENODEV for a CPU that is offline;
+ * else as ap_event_open(). The virtual PMU counts commands and other programs of its session: the
+ * calling thread is none (-ENOENT).
  */
 AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_machine *m,
 					  struct ap_specs *specs, const struct ap_target *target,
@@ -118,6 +124,7 @@ enum ap_status {
 	AP_STATUS_OK = 0,
 	AP_STATUS_NOT_COUNTED,   /* it was open but never ran, or is in error state */
 	AP_STATUS_NOT_SUPPORTED, /* it could not be opened anywhere: ap_counters_error() */
+	AP_STATUS_PARTIAL, /* it could not be opened in some of its places: the sum is a part */
 };
 
 /* The sum over all places as last read. *@sum is written in every case, 0 if there is nothing. */
@@ -129,6 +136,12 @@ AP_API enum ap_status ap_counters_sum(const struct ap_counters *c, unsigned int 
  * tells about the first one that failed.
  */
 AP_API const struct ap_error *ap_counters_error(const struct ap_counters *c, unsigned int spec);
+
+/*
+ * Whether spec number @spec was to count in @place and could not be opened there. An empty cell
+ * where this is false misses nothing: the spec's PMU does not count there, or the thread has gone.
+ */
+AP_API bool ap_counters_refused(const struct ap_counters *c, unsigned int spec, unsigned int place);
 
 /* Whether @spec was opened for user mode only by AP_OPEN_USER_FALLBACK: show its name with ":u". */
 AP_API bool ap_counters_user_only(const struct ap_counters *c, unsigned int spec);

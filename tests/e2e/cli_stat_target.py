@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 
-from e2e import ANYPERF, ENV, Skip, counts, main, may_measure_cpus, run, stat, stat_json, table
+from e2e import (ANYPERF, ENV, Skip, counts, main, may_measure_cpus, run, scratch, stat, stat_json,
+                 table)
 
 TOUCH = os.environ["E2E_TOUCH"]
 THREADS = """
@@ -145,9 +146,98 @@ def test_cpus():
     assert [c["cpu"] for c in report["counts"]] == [online()[0]], report
     report, = stat_json("--cpu", f"{online()[0]}", "-e", "task-clock", "sleep", "0.1")
     assert 80 < counts(report)["task-clock"]["value"] < 5000
-    r = stat("-C", "4000", "-e", "cs", "true", status=125)
-    assert "no CPU 4000" in r.err, r
-    assert "CPU" in stat("-C", "x", "-e", "cs", "true", status=125).err
+
+
+def online_list():
+    with open("/sys/devices/system/cpu/online", encoding="ascii") as f:
+        return f.read().strip()
+
+
+def test_cpus_that_are_not_there():
+    """Who names them is told before anything has run, whoever he is and whatever the form."""
+    said = f"there is no CPU 4000; online are {online_list()}\n"
+    for cpus in ("4000", f"{online()[0]},4000", f"{online()[0]}-{online()[0]},4000-5000"):
+        for more in (["-e", "cs"], ["-a"], ["-x,"], ["-j"], ["-A", "-e", "cs,task-clock"], ["-n"],
+                     ["-e", "duration_time"], ["-p", os.getpid()], ["-I", "50"]):
+            r = stat("-C", cpus, *more, "--", "echo", "has run", status=125)
+            assert r.err == f"anyperf stat: -C: {said}" and not r.out, r
+    with scratch() as d:
+        path = os.path.join(d, "kept")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("as it was")
+        r = stat("-C", "0,4000", "-o", path, "--pre", "echo has run", "true", status=125)
+        assert r.err.endswith(said) and not r.out, r
+        r = run("record", "-C", "0,4000", "-o", path, "true")
+        assert r.status == 125 and r.err == f"anyperf record: -C: {said}", r
+        with open(path, encoding="ascii") as f:
+            assert f.read() == "as it was"
+    for text in ("x", "", "0-"):
+        r = stat("-C", text, "-e", "cs", "true", status=125)
+        assert f'-C: "{text}" is not a list of CPUs' in r.err, r
+
+
+def parts(places, noun, *args):
+    """Measures with fewer and fewer descriptors: whatever is open in some of so many places only is
+    no number, in all forms, and the reason stands beside it. args has one event."""
+    seen = set()
+    for limit in range(4, 14):
+        r = few_descriptors(limit, "-j", *args, "true")
+        if r.status == 125:
+            assert "descriptor" in r.err, r
+            continue
+        assert r.status == 0, r
+        report = json.loads(r.err)
+        c, = report["counts"]
+        if c["status"] != "partial":
+            assert places < 10 and "reason" not in c, r
+            continue
+        opened = c["opened_places"]
+        assert c["places"] == places and 0 < opened < places and not c["metrics"], r
+        assert c["reason"]["cause"] == "fd-limit" and c["reason"]["remedy"], r
+        assert not {"value", "count", "raw", "per_run"} & c.keys(), r
+        part = f"{opened} of {places} {noun}"
+        r = few_descriptors(limit, *args, "true")
+        assert r.status == 0 and re.search(rf"^ +<partial> +\S+ +# {part}$", r.err, re.M), r
+        note = " ".join(r.err.split("elapsed")[1].split())
+        assert "no file descriptor left" in note and "raise the hard limit" in note, r
+        assert f"shows the {noun} that were counted" in note, r
+        r = few_descriptors(limit, "-x,", *args, "true")
+        why, row = r.err.splitlines()
+        assert r.status == 0 and row.startswith("<partial>,,") and row.endswith(f",{part}"), r
+        assert why.startswith("# anyperf stat: ") and f"counted for {part} only: " in why, r
+        assert "no file descriptor left" in why and "raise the hard limit" in why, r
+        for form in (["-x,"], []):
+            r = few_descriptors(limit, "-I", "20", *form, *args, "sleep", "0.05")
+            why, *rows = (line for line in r.err.splitlines() if not line.startswith("#  "))
+            assert f"counted for {part} only: " in why and rows, r
+            assert all("<partial>" in row and part in row for row in rows), r
+        seen.add(opened)
+    return seen
+
+
+def test_counts_of_a_part():
+    """[STAT-11]"""
+    with Running(sys.executable, "-c", THREADS.replace("range(2)", "range(19)").replace(
+            "pass", "time.sleep(1)")) as p:
+        assert p.stdout.readline() == "ready\n"
+        assert len(parts(20, "threads", "-p", p.pid, "-e", "page-faults")) > 1
+        # A line for each of them is whole, or says that it could not be opened.
+        report = json.loads(few_descriptors(11, "-j", "-p", p.pid, "--per-thread", "-e",
+                                            "page-faults", "true").err)
+        states = [c["status"] for c in report["counts"]]
+        assert len(states) == 20 and "not-supported" in states and "partial" not in states, report
+        # One that leads a group takes its members with it.
+        report = json.loads(few_descriptors(11, "-j", "-p", p.pid, "-e", "{page-faults,cs}",
+                                            "true").err)
+        assert [c["status"] for c in report["counts"]] == 2 * ["partial"], report
+        leads, member = (c["opened_places"] for c in report["counts"])
+        assert 0 < member <= leads < 20, report
+        # Whoever is named and has gone.
+        report, = stat_json("-t", f"{p.pid},999999999", "-e", "cs", "true")
+        c, = report["counts"]
+        assert (c["status"], c["reason"]["cause"]) == ("partial", "no-task"), report
+    if may_measure_cpus() and os.cpu_count() > 1:
+        assert parts(os.cpu_count(), "CPUs", "-a", "-e", "cs")
 
 
 def test_aggregation():

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "cli/record/record-calls.h"
 #include "cli/record/record-priv.h"
+#include "lib/count/target.h"
 
 int record_say(const struct ap_error *err, const char *what)
 {
@@ -221,6 +222,9 @@ int record_open(struct record_job *job)
 	if ((o->pids && !job->pids && parse_pids(job, o->pids, "-p")) ||
 	    (o->tids && !job->pids && parse_pids(job, o->tids, "-t")))
 		return -1;
+	/* Opening refuses them as well, but without the option's name. */
+	if (o->cpus && ap__cpus_check(job->machine, o->cpus, &err))
+		return record_say(&err, "-C");
 	job->enabled = command && !o->delay_ms;
 	if (open_sampler(job, &job->sampler, job->specs, job->enabled,
 			 o->overwrite   ? AP_SAMPLER_OVERWRITE

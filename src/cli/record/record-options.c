@@ -319,7 +319,8 @@ const struct option record_option_table[] = {
 	{OPTION_STR, 't', "tid", "TIDS", AT(tids), .complete = COMPLETE_PID,
 	 .help = "these threads, separated by commas"},
 	{OPTION_FLAG, 'a', "all-cpus", AT(all_cpus), .help = "everything on all CPUs"},
-	{OPTION_STR, 'C', "cpu", "CPUS", AT(cpus), .help = "everything on these CPUs, as in 0-3,8"},
+	{OPTION_STR, 'C', "cpu", "CPUS", AT(cpus),
+	 .help = "everything on these CPUs, as in 0-3,8; all must be online"},
 	{OPTION_STR, 'G', "cgroup", "CGROUPS", AT(cgroup),
 	 .help = "only what runs in this cgroup (or list of them), on the CPUs given by -a or -C"},
 

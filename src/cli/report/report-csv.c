@@ -39,13 +39,14 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	FILE *out = style->out;
 	u32 runs = cell->count.n ? cell->count.n : 1;
 	const char *name = ev->asked ? ev->asked : ev->name;
+	char part[64];
 
+	report_part_text(r, event, unit, part, sizeof(part));
 	prefix(r, unit, style);
 	if (cell->status == AP_STATUS_OK)
 		fprintf(out, "%.*f", ev->scale != 1 ? 2 : 0, report_value(r, event, unit));
 	else
-		fputs(cell->status == AP_STATUS_NOT_COUNTED ? "<not counted>" : "<not supported>",
-		      out);
+		fputs(report_no_count(cell), out);
 	fprintf(out, "%s%s%s%s%s", sep, ev->unit, sep, name, sep);
 	if (ev->cgroup)
 		fprintf(out, "%s%s", ev->cgroup, sep);
@@ -57,7 +58,10 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 		fprintf(out, "%.*f%s%s", metrics[0].decimals, metrics[0].value, sep,
 			metrics[0].unit);
 	else
-		fprintf(out, "%s%s", sep, ev->with_translator ? "with the translator's own" : "");
+		fprintf(out, "%s%s", sep,
+			*part                 ? part
+			: ev->with_translator ? "with the translator's own"
+					      : "");
 	putc('\n', out);
 	/* Further values stand in lines of their own, in the same columns. */
 	for (u32 i = 1; i < nr; i++) {

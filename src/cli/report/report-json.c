@@ -93,6 +93,7 @@ static void one_count(struct json *j, const struct report *r, u32 event, u32 uni
 		[AP_STATUS_OK] = "ok",
 		[AP_STATUS_NOT_COUNTED] = "not-counted",
 		[AP_STATUS_NOT_SUPPORTED] = "not-supported",
+		[AP_STATUS_PARTIAL] = "partial",
 	};
 	const struct report_cell *cell = report_at(r, event, unit);
 	const struct report_event *ev = &r->events[event];
@@ -113,6 +114,10 @@ static void one_count(struct json *j, const struct report *r, u32 event, u32 uni
 	json_str(j, "status", status[cell->status]);
 	if (cell->status == AP_STATUS_OK && !metric_only)
 		values(j, r, event, unit);
+	if (cell->status == AP_STATUS_PARTIAL) {
+		json_u64(j, "places", cell->places);
+		json_u64(j, "opened_places", cell->opened);
+	}
 	json_array(j, "metrics");
 	for (u32 i = 0; i < nr; i++) {
 		char unit_text[64];

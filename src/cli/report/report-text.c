@@ -155,8 +155,7 @@ static void count(const struct report *r, u32 event, u32 unit, const struct repo
 		number_text(&style->numbers, value, decimals, COUNT_WIDTH, text, sizeof(text));
 		fputs(text, style->out);
 	} else {
-		fprintf(style->out, "%s%*s%s", dim(style), COUNT_WIDTH,
-			cell->status == AP_STATUS_NOT_COUNTED ? "<not counted>" : "<not supported>",
+		fprintf(style->out, "%s%*s%s", dim(style), COUNT_WIDTH, report_no_count(cell),
 			plain(style));
 	}
 	fprintf(style->out, " %-*s %s", UNIT_WIDTH, ev->unit, ev->name);
@@ -201,7 +200,7 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	double error = ok && r->many ? series_error_percent(&cell->count) : 0;
 	bool multiplexed = ok && cell->running != cell->enabled;
 	bool same = ok && ev->exact && r->many && cell->count.n > 1 && error <= 0;
-	char text[64];
+	char text[64], part[64];
 
 	prefix(r, unit, style);
 	count(r, event, unit, style);
@@ -209,10 +208,13 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 		pad(out, name, NAME_WIDTH);
 		name = NAME_WIDTH + fprintf(out, " %s", cgroup);
 	}
-	if (nr || ev->with_translator || error > 0 || same || multiplexed)
+	report_part_text(r, event, unit, part, sizeof(part));
+	if (nr || *part || ev->with_translator || error > 0 || same || multiplexed)
 		pad(out, name, width);
 	if (nr)
 		at = metric(&metrics[0], style);
+	else if (*part)
+		at = fprintf(out, " # %s", part);
 	else if (ev->with_translator)
 		at = fprintf(out, " # with the translator's own");
 	if (error > 0 || same || multiplexed)
@@ -356,6 +358,16 @@ static bool same_refusal(const struct report_event *a, const struct report_event
 	return !strcmp(why_of(a), why_of(b)) && !strcmp(a->error.remedy, b->error.remedy);
 }
 
+/* Whether some count of the event is a part only. */
+static bool is_partial(const struct report *r, u32 event)
+{
+	for (u32 u = 0; u < r->nr_units; u++)
+		if (report_at(r, event, u)->present &&
+		    report_at(r, event, u)->status == AP_STATUS_PARTIAL)
+			return true;
+	return false;
+}
+
 /* Under the table: why events were refused, once per cause. */
 static void refusals(const struct report *r, const struct report_style *style)
 {
@@ -363,18 +375,24 @@ static void refusals(const struct report *r, const struct report_style *style)
 		const struct report_event *ev = &r->events[e];
 		char note[2048], text[1100];
 		size_t len = 0;
-		bool told = !ev->refused;
+		bool told = !ev->refused, partial = false;
 
 		for (u32 b = 0; b < e && !told; b++)
 			told = r->events[b].refused && same_refusal(&r->events[b], ev);
 		if (told)
 			continue;
 		for (u32 o = e; o < r->nr_events && len < 600; o++)
-			if (r->events[o].refused && same_refusal(&r->events[o], ev))
+			if (r->events[o].refused && same_refusal(&r->events[o], ev)) {
 				len += (size_t)snprintf(note + len, sizeof(note) - len, "%s%s",
 							len ? ", " : "", r->events[o].name);
+				partial |= is_partial(r, o);
+			}
 		ap_error_text(&ev->error, text, sizeof(text));
-		snprintf(note + len, sizeof(note) - len, ": %s", text + ev->error.about);
+		len += (size_t)snprintf(note + len, sizeof(note) - len, ": %s",
+					text + ev->error.about);
+		if (partial && r->apart)
+			snprintf(note + len, sizeof(note) - len,
+				 "; %s shows the %s that were counted", r->apart, r->places);
 		fputs("\n ", style->out);
 		help_wrap(style->out, note, 1, 1, style->width);
 	}

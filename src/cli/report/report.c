@@ -190,6 +190,25 @@ void report_add(struct report *r, u32 event, u32 unit, enum ap_status status,
 	}
 }
 
+const char *report_no_count(const struct report_cell *cell)
+{
+	switch (cell->status) {
+	case AP_STATUS_NOT_COUNTED: return "<not counted>";
+	case AP_STATUS_PARTIAL: return "<partial>";
+	default: return "<not supported>";
+	}
+}
+
+const char *report_part_text(const struct report *r, u32 event, u32 unit, char *buf, size_t size)
+{
+	const struct report_cell *cell = report_at(r, event, unit);
+
+	*buf = 0;
+	if (cell->status == AP_STATUS_PARTIAL)
+		snprintf(buf, size, "%u of %u %s", cell->opened, cell->places, r->places);
+	return buf;
+}
+
 double report_value(const struct report *r, u32 event, u32 unit)
 {
 	return report_at(r, event, unit)->count.mean * r->events[event].scale;

@@ -86,6 +86,7 @@ struct series {
 struct report_cell {
 	bool present; /* there is such an event in this unit */
 	enum ap_status status;
+	u32 places, opened;   /* AP_STATUS_PARTIAL: it was opened in so many of its places */
 	u64 enabled, running; /* ns, summed over places and runs */
 	u64 value;            /* as read, summed over places and runs */
 	u64 scaled;           /* of the last run: an integer, exactly as the arithmetic gives it */
@@ -117,6 +118,8 @@ struct report {
 	u32 interval;              /* PART_INTERVAL: its number, from 1 */
 	const char *target;        /* behind "Performance counter stats for "; borrowed */
 	char *const *command;      /* borrowed; NULL: none */
+	const char *places;        /* what they are: "CPUs", "threads"; static */
+	const char *apart;         /* the option that shows each by itself; static; NULL: none */
 	struct ap_machine *guests; /* on which the command is a guest; borrowed; NULL: it is not */
 	bool translated;           /* times and software events are those of a translated run */
 	bool deterministic;        /* --deterministic, with the two below */
@@ -162,6 +165,12 @@ struct report_cell *report_at(const struct report *r, u32 event, u32 unit);
  */
 void report_add(struct report *r, u32 event, u32 unit, enum ap_status status,
 		const struct ap_value *sum, bool scale);
+
+/* What stands in place of a count that is none: "<not counted>" and others. */
+const char *report_no_count(const struct report_cell *cell);
+
+/* "1 of 2 CPUs", of an event that is open in part only; "" for any other. Returns @buf. */
+const char *report_part_text(const struct report *r, u32 event, u32 unit, char *buf, size_t size);
 
 /* The mean count in the event's unit. */
 double report_value(const struct report *r, u32 event, u32 unit);

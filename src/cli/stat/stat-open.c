@@ -7,6 +7,7 @@
 #include "cli/stat/stat-priv.h"
 #include "cli/stat/topology.h"
 #include "lib/command.h"
+#include "lib/count/target.h"
 #include "lib/machine/machine-pmu.h"
 
 static int add_pid(struct stat_job *st, long pid)
@@ -70,6 +71,8 @@ static void log_line(enum ap_log_level level, const char *text, void *data)
 int stat_prepare(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
+	struct ap_error err;
+	char text[1100];
 
 	st->machine_opts = AP_OPTS(ap_machine_opts, .log = log_line,
 				   .log_level = (enum ap_log_level)o->verbose);
@@ -77,6 +80,9 @@ int stat_prepare(struct stat_job *st)
 		st->machine_opts.log_level = AP_LOG_DEBUG;
 	if (stat_choose_pmu(st))
 		return -1;
+	/* Before --pre, --sync and an output that is emptied; --null opens nothing at all. */
+	if (o->cpus && ap__cpus_check(st->machine, o->cpus, &err))
+		return command_error(&cmd_stat, "-C: %s", ap_error_text(&err, text, sizeof(text)));
 	if (stat_events_prepare(st))
 		return -1;
 	if ((o->pids && parse_pids(st, o->pids, "-p")) ||
@@ -279,6 +285,7 @@ int stat_open(struct stat_job *st)
 		return none_opened(st, &err);
 	describe_places(st);
 	note_refusals(st);
+	stat_print_partial(st);
 	st->last = must_alloc((size_t)ap_specs_count(st->specs) * ap_counters_places(st->counters),
 			      sizeof(*st->last));
 	return set_filters(st);
@@ -307,7 +314,7 @@ static u32 *add_units(struct stat_job *st, struct report *r)
 
 /* What the places of one unit have counted. */
 struct unit_sum {
-	bool any; /* the event is open in one of them */
+	u32 opened, refused; /* in how many of them the event is open, and could not be opened */
 	struct ap_value value;
 };
 
@@ -322,14 +329,16 @@ static void sum_places(struct stat_job *st, u32 number, const u32 *unit_of, bool
 		struct ap_value *last = &st->last[(size_t)number * places + p];
 		struct ap_value value;
 
-		if (!now)
+		if (!now) {
+			sums[unit_of[p]].refused += ap_counters_refused(st->counters, number, p);
 			continue;
+		}
 		value = *now;
 		if (since_last) {
 			ap_value_sub(&value, last);
 			*last = *now;
 		}
-		sums[unit_of[p]].any = true;
+		sums[unit_of[p]].opened++;
 		ap_value_add(&sums[unit_of[p]].value, &value);
 	}
 }
@@ -359,6 +368,33 @@ static bool is_faults(const struct perf_event_attr *attr)
 						    attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
 }
 
+const char *stat_places_name(const struct stat_job *st, const char **apart)
+{
+	const struct ap_place place = ap_counters_place(st->counters, 0);
+
+	*apart = place.cpu < 0 ? "--per-thread" : place.tid < 0 ? "-A" : NULL;
+	return place.cpu < 0 ? "threads" : place.tid < 0 ? "CPUs" : "threads on CPUs";
+}
+
+/* A count of some of the unit's places is not that of the unit. */
+static void add_sum(struct stat_job *st, struct report *r, u32 event, u32 unit,
+		    const struct unit_sum *sum)
+{
+	enum ap_status status = AP_STATUS_OK;
+	struct report_cell *cell;
+
+	if (!sum->opened)
+		status = AP_STATUS_NOT_SUPPORTED;
+	else if (sum->refused)
+		status = AP_STATUS_PARTIAL;
+	else if (!sum->value.running)
+		status = AP_STATUS_NOT_COUNTED;
+	report_add(r, event, unit, status, &sum->value, st->opts.scale);
+	cell = report_at(r, event, unit);
+	cell->opened = sum->opened;
+	cell->places = sum->opened + sum->refused;
+}
+
 /* What of the counts is not as it would be natively. */
 static void note_translator(struct stat_job *st, struct report *r)
 {
@@ -383,6 +419,8 @@ void stat_read(struct stat_job *st, struct report *r, bool since_last)
 	struct unit_sum *sums = must_alloc(r->nr_units, sizeof(*sums));
 
 	note_translator(st, r);
+	if (st->counters)
+		r->places = stat_places_name(st, &r->apart);
 	if (st->counters && ap_counters_read(st->counters) == -ENODEV &&
 	    ap__machine_virtual(st->machine) && !st->session_lost) {
 		st->session_lost = true;
@@ -397,16 +435,9 @@ void stat_read(struct stat_job *st, struct report *r, bool since_last)
 		memset(sums, 0, r->nr_units * sizeof(*sums));
 		sum_places(st, (u32)st->events[e].spec, unit_of, since_last, sums);
 		for (u32 u = 0; u < r->nr_units; u++) {
-			enum ap_status status = AP_STATUS_OK;
-
 			/* An event of some CPUs only has no line for the others. */
-			if (!sums[u].any && !st->events[e].refused)
-				continue;
-			if (!sums[u].any)
-				status = AP_STATUS_NOT_SUPPORTED;
-			else if (!sums[u].value.running)
-				status = AP_STATUS_NOT_COUNTED;
-			report_add(r, e, u, status, &sums[u].value, st->opts.scale);
+			if (sums[u].opened || st->events[e].refused)
+				add_sum(st, r, e, u, &sums[u]);
 		}
 	}
 	if (since_last)

@@ -139,7 +139,7 @@ const struct option stat_option_table[] = {
 	 .help = "these threads, separated by commas"},
 	{OPTION_FLAG, 'a', "all-cpus", AT(all_cpus), .help = "everything on all CPUs"},
 	{OPTION_STR, 'C', "cpu", "CPUS", AT(cpus),
-	 .help = "everything on these CPUs, as in 0-3,8"},
+	 .help = "everything on these CPUs, as in 0-3,8; all must be online"},
 	{OPTION_STR, 'G', "cgroup", "CGROUPS", AT(cgroup),
 	 .help = "only what runs in this cgroup (or list of them), on the CPUs given by -a or -C",
 	 .more = "A path, or a name relative to where the cgroups are mounted (v1 perf_event or v2). "
@@ -268,7 +268,9 @@ const struct section stat_sections[] = {
 	 "the translator's own, since the kernel refuses perf events, are marked.\n\n"
 	 "`<not counted>`: the event could be opened but never got to count, since what is measured "
 	 "did not run or the counters were taken. `<not supported>`: it could not be opened; the "
-	 "reason and the remedy stand below the table, once per cause.\n\n"
+	 "reason and the remedy stand below the table, once per cause. `<partial>`: it could be opened "
+	 "on some of the CPUs or threads only, as many as stand behind `#`, so there is no count of "
+	 "all; -A and --per-thread show that of each.\n\n"
 	 "`not counted:` above the table names programs that the virtual PMU leaves to the kernel: setuid "
 	 "programs of another user, 32-bit programs, those that may not be read. What they and their "
 	 "children do is in no count.\n\n"
@@ -279,12 +281,15 @@ const struct section stat_sections[] = {
 	 "USR2) are forwarded to it, unless the terminal has sent them to both already; the counts are "
 	 "printed when it ends. Without a command they end the measurement."},
 	{"What is said beside the counts",
-	 "On stderr: that a signal or --timeout ended the command, which programs were not counted, and, on a "
+	 "On stderr: that a signal or --timeout ended the command, which programs were not counted, with -x "
+	 "or -I why a count is of a part only, and, on a "
 	 "terminal, what is waited for if nothing was named to be measured. With -x such lines begin with `#`; JSON has "
 	 "members for them instead."},
 	{"Exit status",
 	 "That of the command; 128 + N if signal N ended it. 127 if the command was not found, 126 if "
-	 "it could not be started, 125 if anyperf itself failed. Without a command 0."},
+	 "it could not be started, 125 if anyperf itself failed. Without a command 0.\n\n"
+	 "Events without a count do not change it, as they do not with perf. If none can be opened for a "
+	 "reason that is not the event's, as rights or too few descriptors, nothing is run: 125."},
 	{"Examples", "Count the usual events of a program:\n\n"
 		     "  anyperf stat -- make\n\n"
 		     "Five runs with mean and deviation, two events of user mode in one group:\n\n"

@@ -112,6 +112,45 @@ void stat_print_modeled(const struct stat_job *st, const struct report *r)
 	fprintf(st->style.out, "# %s\n", modeled_note(r, &st->style, note, sizeof(note)));
 }
 
+/* In how many places it could be opened, and could not. */
+static u32 places_of(const struct stat_job *st, u32 spec, u32 *refused)
+{
+	u32 n = 0;
+
+	*refused = 0;
+	for (u32 p = 0; p < ap_counters_places(st->counters); p++) {
+		n += ap_counters_event(st->counters, spec, p) != NULL;
+		*refused += ap_counters_refused(st->counters, spec, p);
+	}
+	return n;
+}
+
+void stat_print_partial(struct stat_job *st)
+{
+	const char *mark = stat_note_mark(st);
+	bool columns = st->opts.separator || st->opts.interval_ms;
+
+	if (!mark || !columns || st->opts.json || st->said_partial)
+		return;
+	for (u32 e = 0; e < st->nr_events; e++) {
+		const struct report_event *ev = &st->events[e];
+		const char *places, *apart;
+		u32 refused, opened;
+		char text[1100];
+
+		if (ev->spec < 0 || !ev->refused)
+			continue;
+		opened = places_of(st, (u32)ev->spec, &refused);
+		if (!opened || !refused)
+			continue;
+		ap_error_text(&ev->error, text, sizeof(text));
+		places = stat_places_name(st, &apart);
+		fprintf(stderr, "%sanyperf stat: %s: counted for %u of %u %s only: %s\n", mark,
+			ev->name, opened, opened + refused, places, text + ev->error.about);
+		st->said_partial = true;
+	}
+}
+
 void stat_print_uncounted(const struct stat_job *st)
 {
 	const char *mark = stat_note_mark(st);

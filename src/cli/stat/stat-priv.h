@@ -42,6 +42,7 @@ struct stat_job {
 	struct stat_times times, last_times; /* at the last read, and at the last interval's */
 	u64 start_ns;                        /* CLOCK_MONOTONIC, when the command was let go */
 	bool said_end;                       /* that a run was cut short has been said */
+	bool said_partial;                   /* what stat_print_partial() says */
 	bool enabled; /* the counters count, or will from the command's execve on */
 
 	struct ap__advice advice; /* of what the target hinders; remedy 0: nothing does */
@@ -135,6 +136,9 @@ must_check int stat_open(struct stat_job *st);
  */
 void stat_read(struct stat_job *st, struct report *r, bool since_last);
 
+/* What the places of open counters are: "CPUs". *@apart: the option that shows each; NULL: none. */
+const char *stat_places_name(const struct stat_job *st, const char **apart);
+
 void stat_close(struct stat_job *st);
 void stat_release(struct stat_job *st);
 
@@ -158,6 +162,11 @@ void stat_print(struct stat_job *st, const struct report *r);
 /* As comments, where the form has no other place for them: what reads columns passes over them. */
 void stat_print_deterministic(const struct stat_job *st, const struct report *r);
 void stat_print_modeled(const struct stat_job *st, const struct report *r);
+/*
+ * On stderr, why events could be opened in a part of their places only, where the form has no place
+ * for it. Once for all runs.
+ */
+void stat_print_partial(struct stat_job *st);
 /* On stderr, that a count is short by what is named first. JSON has a member for it. */
 void stat_print_uncounted(const struct stat_job *st);
 

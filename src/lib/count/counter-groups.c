@@ -20,6 +20,7 @@
 
 struct cell {
 	struct ap_event *event; /* owned, NULL: empty */
+	bool refused;           /* empty because it could not be opened */
 	struct ap_value value;
 };
 
@@ -220,6 +221,16 @@ static void close_cells(struct ap_counters *c, unsigned int from, unsigned int t
 		}
 }
 
+/* The refused cells of @i, which count though there may be no room for their reason. */
+static unsigned int refused_cells(const struct ap_counters *c, unsigned int i)
+{
+	unsigned int n = 0;
+
+	for (unsigned int p = 0; p < c->places.n; p++)
+		n += cell_at(c, i, p)->refused;
+	return n;
+}
+
 static void remember(struct ap_counters *c, unsigned int i, const struct ap_error *err)
 {
 	struct counter *k = &c->counter[i];
@@ -238,6 +249,8 @@ static void scatter(struct ap_counters *c, unsigned int from, unsigned int to)
 		c->counter[i].leader = i;
 		free(c->counter[i].error);
 		c->counter[i].error = NULL;
+		for (unsigned int p = 0; p < c->places.n; p++)
+			cell_at(c, i, p)->refused = false;
 	}
 }
 
@@ -264,6 +277,7 @@ static int open_in_place(struct ap_counters *c, unsigned int from, unsigned int 
 		}
 		if (!(c->flags & AP_OPEN_PARTIAL))
 			return r;
+		cell_at(c, i, place)->refused = true;
 		remember(c, i, err);
 	}
 	return 0;
@@ -582,12 +596,19 @@ enum ap_status ap_counters_sum(const struct ap_counters *c, unsigned int spec, s
 	}
 	if (!any)
 		return AP_STATUS_NOT_SUPPORTED;
+	if (refused_cells(c, spec))
+		return AP_STATUS_PARTIAL;
 	return sum->running ? AP_STATUS_OK : AP_STATUS_NOT_COUNTED;
 }
 
 const struct ap_error *ap_counters_error(const struct ap_counters *c, unsigned int spec)
 {
 	return spec < c->n ? c->counter[spec].error : NULL;
+}
+
+bool ap_counters_refused(const struct ap_counters *c, unsigned int spec, unsigned int place)
+{
+	return spec < c->n && place < c->places.n && cell_at(c, spec, place)->refused;
 }
 
 bool ap_counters_user_only(const struct ap_counters *c, unsigned int spec)

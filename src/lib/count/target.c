@@ -88,18 +88,47 @@ static int tids_of_all(struct tids *t, struct ap_error *err)
 	return r == -ESRCH ? 0 : r;
 }
 
+/* The list of CPUs in a file of the machine's; false if there is none. */
+static bool cpus_that_are(struct ap_machine *m, const char *what, char *list, size_t size)
+{
+	return ap__slurp(m, list, size, "/sys/devices/system/cpu/%s", what) > 0;
+}
+
+/* An event opened on all CPUs but one would pass for the whole: @cpu is not @online. */
+static int refuse_cpu(struct ap_machine *m, int cpu, const char *online, struct ap_error *err)
+{
+	char present[4096];
+
+	if (!cpus_that_are(m, "present", present, sizeof(present)) ||
+	    !ap__cpulist_has(present, cpu))
+		return ap__fail(err, -EINVAL, AP_CAUSE_CPU, "there is no CPU %d; online are %.200s",
+				cpu, online);
+	ap__fail(err, -ENODEV, AP_CAUSE_CPU, "CPU %d is offline; online are %.200s", cpu, online);
+	return ap__remedy(err, -ENODEV,
+			  "leave it out, or as root: echo 1 > /sys/devices/system/cpu/cpu%d/online",
+			  cpu);
+}
+
 static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap_error *err)
 {
+	bool all = strcmp(list, "all") == 0, known;
 	char online[4096];
 	int n;
 
-	if (strcmp(list, "all") == 0) {
-		if (ap__slurp(m, online, sizeof(online), "/sys/devices/system/cpu/online") <= 0)
-			snprintf(online, sizeof(online), "0-%ld",
-				 sysconf(_SC_NPROCESSORS_ONLN) - 1);
-		list = online;
+	known = cpus_that_are(m, "online", online, sizeof(online));
+	if (all && !known)
+		snprintf(online, sizeof(online), "0-%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	n = ap__cpulist_parse(all ? online : list, cpus);
+	/* Where no file tells it the kernel will, of each CPU. */
+	for (int i = 0; i < n && known && !all; i++) {
+		int cpu = (*cpus)[i];
+
+		if (ap__cpulist_has(online, cpu))
+			continue;
+		free(*cpus);
+		*cpus = NULL;
+		return refuse_cpu(m, cpu, online, err);
 	}
-	n = ap__cpulist_parse(list, cpus);
 	if (n == -ENOMEM)
 		return ap__fail_memory(err);
 	if (n < 0) {
@@ -107,6 +136,14 @@ static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap
 		return ap__remedy(err, -EINVAL, "write numbers and ranges: 0-3,8");
 	}
 	return n;
+}
+
+int ap__cpus_check(struct ap_machine *m, const char *list, struct ap_error *err)
+{
+	int *cpus = NULL, n = cpus_of(m, list, &cpus, err);
+
+	free(cpus);
+	return n < 0 ? n : 0;
 }
 
 /* One after the other out of "a,b,,c". */

@@ -17,6 +17,12 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 		    struct ap_error *err);
 void ap__places_release(struct ap__places *p);
 
+/*
+ * Whether ap__places_find() would take @list as the CPUs of a target, for who wants to know before
+ * anything is done. 0, or -errno with the reason.
+ */
+int ap__cpus_check(struct ap_machine *m, const char *list, struct ap_error *err);
+
 /* The cgroup's descriptor for counter @i, or -1. */
 int ap__places_cgroup(const struct ap__places *p, unsigned int i);
 

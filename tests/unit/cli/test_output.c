@@ -272,6 +272,54 @@ TEST(metric_only)
 	report_release(&r);
 }
 
+/* Nobody who reads a number shall take that of some CPUs for that of all. */
+TEST(counts_of_a_part)
+{
+	struct report_event events[] = {
+		{.name = "cs", .unit = "", .scale = 1, .refused = true},
+		{.name = "task-clock", .unit = "msec", .scale = 1e-6, .kind = KIND_CPU_TIME},
+	};
+	struct ap_value v = {.value = 4242, .enabled = 100, .running = 100};
+	struct ap_value clock = {.value = 77, .enabled = 100, .running = 100};
+	struct report_style style = {
+		.numbers = {"", ".", 0, {0}}, .pmu = "kernel", .pmu_why = "", .width = 100};
+	struct report_unit whole = {.cpus = 3};
+	struct report r;
+	char *out;
+
+	snprintf(events[0].error.why, sizeof(events[0].error.why), "cs: it is so");
+	events[0].error.about = 4;
+	report_init(&r, AGGR_GLOBAL, events, ARRAY_SIZE(events));
+	r.target = "'true'";
+	r.places = "CPUs";
+	r.apart = "-A";
+	report_find_unit(&r, &whole);
+	report_add(&r, 0, 0, AP_STATUS_PARTIAL, &v, true);
+	report_add(&r, 1, 0, AP_STATUS_OK, &clock, true);
+	report_at(&r, 0, 0)->opened = 2;
+	report_at(&r, 0, 0)->places = 3;
+	out = printed(&r, style, report_print_text);
+	EXPECT_CONTAINS(out, "\n         <partial>      cs                               "
+			     "# 2 of 3 CPUs\n");
+	EXPECT_CONTAINS(out, "\n cs: it is so; -A shows the CPUs that were counted\n");
+	EXPECT(!strstr(out, "4242"));
+	free(out);
+	style.separator = ";";
+	out = printed(&r, style, report_print_csv);
+	EXPECT(!strncmp(out, "<partial>;;cs;0;100.00;;2 of 3 CPUs\n", 36));
+	free(out);
+	out = printed(&r, style, report_print_json);
+	EXPECT_CONTAINS(out, "\"event\": \"cs\", \"status\": \"partial\", \"places\": 3, "
+			     "\"opened_places\": 2, \"metrics\": []");
+	EXPECT(!strstr(out, "4242"));
+	free(out);
+	/* A run in which it was opened everywhere has the whole count. */
+	report_add(&r, 0, 0, AP_STATUS_OK, &v, true);
+	EXPECT_EQ(report_at(&r, 0, 0)->status, AP_STATUS_OK);
+	EXPECT(report_value(&r, 0, 0) == 4242);
+	report_release(&r);
+}
+
 /* Whose model has counted what is said wherever there is a place for it, and no frequency of it. */
 TEST(modeled_events)
 {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "breakpoints-fire.h"
+#include "lib/count/target.h"
 #include "lib/spec/spec-priv.h"
 
 #define PAGES 64
@@ -242,6 +243,58 @@ TEST(bad_targets)
 	t = (struct ap_target){.size = sizeof(t), .cgroup = "no/such/cgroup"};
 	EXPECT(start("cs:u", &t, 0) < 0);
 	EXPECT_EQ(err.cause, AP_CAUSE_CGROUP);
+	reset();
+}
+
+/* Whoever names a CPU wants its counts: without it the sum would be another one. */
+TEST(cpus_that_are_not_online)
+{
+	struct ap_target t = {.size = sizeof(t), .cpus = "0,4000", .ntids = 1};
+	struct ap_error none;
+	pid_t self = 0;
+
+	t.tids = &self;
+	EXPECT_EQ(start("cs:u", &t, AP_OPEN_PARTIAL), -EINVAL);
+	EXPECT_CONTAINS(err.why, "there is no CPU 4000; online are ");
+	EXPECT_EQ(err.cause, AP_CAUSE_CPU);
+	reset();
+	m = machine_of("amd");
+	EXPECT_EQ(ap__cpus_check(m, "0-15", &none), 0);
+	EXPECT_EQ(ap__cpus_check(m, "all", &none), 0);
+	EXPECT_EQ(ap__cpus_check(m, "15-16", &none), -ENODEV);
+	EXPECT_STREQ(none.why, "CPU 16 is offline; online are 0-15");
+	EXPECT_CONTAINS(none.remedy, "cpu16/online");
+	EXPECT_EQ(ap__cpus_check(m, "3,32", &none), -EINVAL);
+	EXPECT_STREQ(none.why, "there is no CPU 32; online are 0-15");
+	EXPECT_STREQ(none.remedy, "");
+	EXPECT_EQ(ap__cpus_check(m, "3,", &none), -EINVAL);
+	EXPECT_CONTAINS(none.why, "not a list of CPUs");
+	reset();
+	/* Where nobody tells which there are it is the kernel that refuses. */
+	m = machine_of("no-such-machine");
+	EXPECT_EQ(ap__cpus_check(m, "4000", &none), 0);
+	reset();
+}
+
+TEST(a_part_is_no_whole)
+{
+	const pid_t tids[] = {0, 0x3fffffff};
+	struct ap_target t = {.size = sizeof(t), .tids = tids, .ntids = 2};
+	struct ap_value v;
+
+	EXPECT_EQ(start("page-faults:u", &t, 0), -ESRCH);
+	ASSERT(start("page-faults:u,{cs:u,minor-faults:u}", &t, AP_OPEN_PARTIAL) == 0);
+	ap_counters_enable(c);
+	fault();
+	EXPECT_EQ(ap_counters_read(c), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		EXPECT_EQ(ap_counters_sum(c, i, &v), AP_STATUS_PARTIAL);
+		EXPECT(ap_counters_error(c, i) != NULL);
+		EXPECT(!ap_counters_refused(c, i, 0) && ap_counters_refused(c, i, 1));
+		EXPECT(!ap_counters_refused(c, i, 2));
+	}
+	EXPECT(!ap_counters_refused(c, 3, 1));
+	EXPECT(ap_counters_sum(c, 2, &v) == AP_STATUS_PARTIAL && v.value >= PAGES);
 	reset();
 }
 
