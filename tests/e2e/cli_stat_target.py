@@ -23,6 +23,8 @@ for t in threads: t.start()
 print("ready", flush=True)
 time.sleep(60)
 """
+# 20 threads that wait.
+IDLE = THREADS.replace("range(2)", "range(19)").replace("pass", "time.sleep(1)")
 
 
 class Running:
@@ -217,8 +219,7 @@ def parts(places, noun, *args):
 
 def test_counts_of_a_part():
     """[STAT-11]"""
-    with Running(sys.executable, "-c", THREADS.replace("range(2)", "range(19)").replace(
-            "pass", "time.sleep(1)")) as p:
+    with Running(sys.executable, "-c", IDLE) as p:
         assert p.stdout.readline() == "ready\n"
         assert len(parts(20, "threads", "-p", p.pid, "-e", "page-faults")) > 1
         # A line for each of them is whole, or says that it could not be opened.
@@ -238,6 +239,34 @@ def test_counts_of_a_part():
         assert (c["status"], c["reason"]["cause"]) == ("partial", "no-task"), report
     if may_measure_cpus() and os.cpu_count() > 1:
         assert parts(os.cpu_count(), "CPUs", "-a", "-e", "cs")
+
+
+def test_events_leave_a_descriptor():
+    """What is needed when they are open is had: signals, names of threads, where CPUs belong."""
+    with Running(sys.executable, "-c", IDLE) as p:
+        assert p.stdout.readline() == "ready\n"
+        seen = set()
+        for limit in range(4, 12):
+            r = few_descriptors(limit, "-j", "-p", p.pid, "--per-thread", "-e", "cs", "--timeout",
+                                "20")
+            seen.add(r.status)
+            if r.status:
+                assert r.status == 125 and re.search("descriptor (?:is )?left", r.err), r
+            else:
+                assert all(c["comm"] for c in json.loads(r.err)["counts"]), r
+        assert 0 in seen, r
+    if not may_measure_cpus():
+        return
+    per_core = ["-j", "-a", "--per-core", "-e", "cs", "true"]
+    cores = [(c["socket"], c["die"], c["core"], c["cpus"])
+             for c in json.loads(run("stat", *per_core).err)["counts"]]
+    for limit in range(os.cpu_count() + 3, os.cpu_count() + 12):
+        r = few_descriptors(limit, *per_core)
+        if r.status:
+            assert r.status == 125 and "descriptor" in r.err, r
+            continue
+        assert [(c["socket"], c["die"], c["core"], c["cpus"])
+                for c in json.loads(r.err)["counts"]] == cores, r
 
 
 def test_aggregation():

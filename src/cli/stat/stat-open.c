@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "cli/stat/stat-priv.h"
@@ -258,7 +260,7 @@ int stat_open(struct stat_job *st)
 								: NULL,
 					  .cgroup = stat_cgroups(st));
 	struct ap_error err;
-	int rc;
+	int spare = -1, rc;
 
 	if (!st->specs)
 		return 0;
@@ -280,7 +282,16 @@ int stat_open(struct stat_job *st)
 			st->enabled = true;
 		}
 	}
+	/*
+	 * Events may take all descriptors that there are. One is held back for what is looked up
+	 * and waited for when they are open: signals, names of threads, where CPUs belong. A
+	 * command by itself leaves that of its start.
+	 */
+	if (stat_opts_has_target(o))
+		spare = eventfd(0, EFD_CLOEXEC);
 	rc = ap_counters_open(&st->counters, st->machine, st->specs, &target, &open, &err);
+	if (spare >= 0)
+		close(spare);
 	if (rc)
 		return none_opened(st, &err);
 	describe_places(st);
