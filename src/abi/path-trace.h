@@ -155,9 +155,10 @@ enum path_event_flags {
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
  */
-#define PATH_STREAM_MAGIC 0x354d525453504e41ull /* "ANPSTRM5": changes with the shape */
-#define PATH_STREAM_WORDS (128u << 10)
-#define PATH_STREAM_AT    (12u << 20) /* within the room of a thread; its words come before */
+#define PATH_STREAM_MAGIC   0x354d525453504e41ull /* "ANPSTRM5": changes with the shape */
+#define PATH_STREAM_WORDS   (128u << 10)
+#define PATH_STREAM_COMMAND 3072u       /* bytes */
+#define PATH_STREAM_AT      (12u << 20) /* within the room of a thread; its words come before */
 
 struct path_stream {
 	u64 magic;
@@ -171,7 +172,10 @@ struct path_stream {
 	u64 start;   /* CLOCK_MONOTONIC, ns */
 	u64 stack;   /* of who has modeled events: where its stack pointer was; 0: not known yet */
 	u32 number;  /* of the thread: 1 is the first of its process, others as they were made */
-	u8 pad[4096 - 60];
+	/* What its program was started with, each argument with its NUL; may be cut off. */
+	u32 command_size;
+	char command[PATH_STREAM_COMMAND];
+	u8 pad[4096 - 64 - PATH_STREAM_COMMAND];
 	u32 word[PATH_STREAM_WORDS];
 };
 

@@ -52,6 +52,7 @@ struct trace_reader {
 	struct trace_thread **thread; /* by index, once its stream has begun; owned */
 	u32 nr_threads;
 	u32 looked;                      /* where it is to be looked next for streams that begin */
+	u32 nr_begun, first_space;       /* streams so far; the space of the first one */
 	const struct path_space **space; /* by index, mapped when they are asked for; owned */
 	u32 nr_spaces;
 	u32 *words;       /* of a stream, and of one that is caught up with meanwhile; owned */
@@ -462,6 +463,26 @@ static struct trace_thread *new_thread(struct trace_reader *r, u32 index)
 	return t;
 }
 
+/* What the stream says of it, which a guest may have written to. */
+static char *command_of(const struct path_stream *s)
+{
+	u32 size = s->command_size, n = 0;
+	char *text, *command, **argv;
+
+	if (!size || size > sizeof(s->command))
+		return NULL;
+	text = calloc(1, size + 1);
+	argv = calloc(size + 1, sizeof(char *));
+	CHECK(text && argv);
+	memcpy(text, s->command, size);
+	for (u32 at = 0; at < size; at += (u32)strlen(text + at) + 1)
+		argv[n++] = text + at;
+	command = callgrind_command(argv);
+	free(argv);
+	free(text);
+	return command;
+}
+
 /* Returns its index. */
 static u32 add_thread(struct traced_program *p, const struct path_stream *s)
 {
@@ -507,6 +528,11 @@ static void begin(struct trace_reader *r, u32 index)
 	t = new_thread(r, index);
 	t->walk.space = s->space;
 	t->program = program_of(r->trace, s->space, s->pid, r->trace->by_thread ? s->number : 0);
+	/* Who begins first is what was asked for, and its user knows how. */
+	if (!r->nr_begun++)
+		r->first_space = s->space;
+	if (!t->program->command && s->space != r->first_space)
+		t->program->command = command_of(s);
 	t->stream = s;
 	t->which = add_thread(t->program, s);
 	t->calls = calls_thread_new(t->program->graph, s->tid);
@@ -687,6 +713,7 @@ void call_trace_release(struct call_trace *trace)
 		simulation_free(p->simulation);
 		free(p->span);
 		free(p->thread);
+		free(p->command);
 		free(p);
 	}
 }

@@ -38,6 +38,8 @@ struct traced_program {
 	struct call_trace *trace;
 	u32 space, pid; /* which one it is */
 	u32 number;     /* with by_thread, of the thread, from 1 on; else 0 */
+	/* Its command line, as files of callgrind's have it; owned; NULL: what was started. */
+	char *command;
 	struct calls_graph *graph;
 	struct calls_span **span; /* by number of path, PATH_WORDS of them; NULL: none; owned */
 	struct event_simulation *simulation; /* NULL: none; owned */

@@ -440,6 +440,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	/* Once more, now that the session has told of the execve: that was before its start. */
 	if (paths_wanted())
 		paths_begin(t);
+	stream_arguments(s->out.argv_start, s->out.argv_end);
 	stream_begin(t);
 	signal_init(t, &s->control);
 	meter_kickable(t, true);

@@ -339,6 +339,10 @@ def test_children():
                      f"--callgrind-out-file={d}/%p", *shell)
         assert r.status == 3 and not r.err, r
         assert len(os.listdir(d)) == 2, os.listdir(d)
+        # Each says how it was started; what is given to us as we have been given it.
+        commands = [h for f in os.listdir(d) for h in Profile(os.path.join(d, f)).heads
+                    if h.startswith("cmd: ")]
+        assert sorted(commands) == ["cmd: /bin/true", "cmd: " + " ".join(shell)], commands
 
 
 def test_threads_and_forks():

@@ -199,7 +199,7 @@ static void write_callgrind(struct traced_program *p, const struct calls_profile
 		.compress_strings = o->compress_strings && !o->combine_dumps,
 		.compress_pos = o->compress_pos,
 		.creator = "anyperf-callgrind",
-		.command = valgrind_job_of(p)->command,
+		.command = p->command ? p->command : valgrind_job_of(p)->command,
 		.pid = p->pid,
 		.part = p->parts,
 		.thread = p->number,
@@ -231,13 +231,13 @@ static void write_cachegrind(struct traced_program *p, const struct calls_profil
 			     const char *name)
 {
 	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
-	const struct callgrind_style style = {.command = valgrind_job_of(p)->command,
-					      .caches = o->cache_sim,
-					      .branches = o->branch_sim,
-					      .machine = o->cache_sim ? &valgrind_job_of(p)->caches
-								      : NULL,
-					      .find = find_line,
-					      .data = p};
+	const struct callgrind_style style = {
+		.command = p->command ? p->command : valgrind_job_of(p)->command,
+		.caches = o->cache_sim,
+		.branches = o->branch_sim,
+		.machine = o->cache_sim ? &valgrind_job_of(p)->caches : NULL,
+		.find = find_line,
+		.data = p};
 	FILE *f = open_output(valgrind_job_of(p), name, "we");
 
 	if (!f)

@@ -1,6 +1,7 @@
 #include "rt/task/path-stream.h"
 
 #include "rt/arch.h"
+#include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
@@ -203,6 +204,22 @@ void streams_start(void)
 	}
 }
 
+static u64 arguments, arguments_end;
+
+void stream_arguments(u64 from, u64 upto)
+{
+	arguments = from;
+	arguments_end = upto;
+}
+
+/* As they are now: the program may have written there, or nothing may be left. */
+static void put_command(struct path_stream *s)
+{
+	u32 n = (u32)min_u64(arguments_end - arguments, sizeof(s->command));
+
+	s->command_size = n && !guest_read(s->command, arguments, n) ? n : 0;
+}
+
 void stream_begin(struct thread *t)
 {
 	struct path_stream *s;
@@ -229,6 +246,7 @@ void stream_begin(struct thread *t)
 	s->tid = t->tid;
 	s->number = s->tid == s->pid ? 1 : t->windows.nth + 1;
 	s->start = sys_clock(CLOCK_MONOTONIC);
+	put_command(s);
 	t->stream = s;
 	__atomic_store_n(&s->magic, PATH_STREAM_MAGIC, __ATOMIC_RELEASE);
 }

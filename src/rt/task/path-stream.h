@@ -19,6 +19,8 @@ bool streams_wanted(void);
 
 /* The thread is known by pid and tid from now on; after a fork it is another one's. */
 void stream_begin(struct thread *t);
+/* Before: the program's arguments are from @from to @upto. */
+void stream_arguments(u64 from, u64 upto);
 /* Nothing more comes from it. */
 void stream_end(struct thread *t);
 
