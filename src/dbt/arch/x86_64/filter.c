@@ -17,7 +17,8 @@
 #include "sys/kernel.h"
 
 #define COLD_BYTES      80u   /* of an access, at most */
-#define GROUP_BYTES     160u  /* of one of several, and of what comes before them */
+#define GROUP_BYTES     104u  /* of one of several */
+#define GROUP_MORE      112u  /* and of what is around them */
 #define STUBS_BYTES     3072u /* likewise of all stubs */
 #define STRING_STEP_MAX 8u    /* bytes of a string's element */
 
@@ -363,7 +364,7 @@ static void emit_cold_group(struct emitter *e, const struct sites *sites, u8 reg
 
 static u32 emit_cold(const struct sites *sites, u8 reg, bool dead, u64 back)
 {
-	u32 size = sites->n == 1 ? COLD_BYTES : (sites->n + 1) * GROUP_BYTES;
+	u32 size = sites->n == 1 ? COLD_BYTES : sites->n * GROUP_BYTES + GROUP_MORE;
 	struct emitter c = cold_begin(size);
 	const u8 *begin = c.p;
 	u32 at = emit_at(&c);
