@@ -70,6 +70,23 @@ def test_what_is_kept_counts_alike():
         assert oct(os.stat(f"{cache}/anyperf/translations").st_mode)[-3:] == "700"
 
 
+def test_no_place_to_keep_them():
+    """Who asks for kept translations is told; counts of the kernel's would be none at all."""
+    with scratch() as cache:
+        os.symlink(f"{cache}/nowhere/at-all", f"{cache}/dangling")
+        for way in (["run"], ["stat", "-e", "instructions:u", "--pmu=virtual"],
+                    ["stat", "-e", "instructions:u"]):
+            p = subprocess.run([ANYPERF, *way, "--translations=user", "--", "/bin/true"],
+                               env={**ENV, "XDG_CACHE_HOME": f"{cache}/dangling"},
+                               capture_output=True, text=True, timeout=60)
+            if way[-1] == "instructions:u" and p.returncode == 0:
+                assert "<not supported>" not in p.stderr and "(kernel PMU" in p.stderr, p
+                continue
+            assert p.returncode == 125, p
+            assert "dangling/anyperf/translations" in p.stderr, p
+            assert "set XDG_CACHE_HOME" in p.stderr, p
+
+
 def test_small_programs_grow_one_image():
     with scratch() as cache:
         sizes = []

@@ -283,7 +283,9 @@ int stat_choose_pmu(struct stat_job *st)
 	}
 	if (needs.lacks && !stat_opts_has_target(o) && !needs.kernel_mode &&
 	    strcmp(pmu, "kernel") != 0)
-		return use_virtual(st, needs.lacks, false);
+		/* Who wants to keep translations is told if that cannot be. */
+		return use_virtual(st, needs.lacks,
+				   o->translations && !strcmp(o->translations, "user"));
 	explain_kernel(st, &needs);
 	return 0;
 }
