@@ -172,11 +172,15 @@ def test_what_commands_find():
         return [c["counts"][0]["value"] for c in compared(*options, *vs(["env"], probe),
                                                            **more)["commands"]]
 
+    # dash takes so many instructions for each digit of its parent's pid.
+    def alike(one, other):
+        return one[0] == other[0] and abs(one[1] - other[1]) < 200
+
     base, let = counts(env=env), counts("--env", "COMPARE_TEST", env=env)
     assert let[1] - base[1] > TURN * 0.9, (base, let)
-    assert counts("--env=COMPARE_TEST=inherited") == let
+    assert alike(counts("--env=COMPARE_TEST=inherited"), let)
     # Whatever else the environment has, the counts are the same; but not with all of it.
-    assert counts(env={**env, "X" * 50: "y" * 99}) == base
+    assert alike(counts(env={**env, "X" * 50: "y" * 99}), base)
     assert counts("--env=*", env={**env, "X" * 50: "y" * 99})[1] > TURN * 2
     # Input comes from the beginning for each run; output goes nowhere.
     with scratch() as d:
