@@ -135,7 +135,8 @@ static inline u32 accesses_slots(const struct build *b, u32 upto)
  * whether some of @n are, which come one after the other and are by the registers of the first one.
  * Returns how many of them it was. Of a string instruction that repeats the second comes before it,
  * and the third behind it for each string.
- * filter_segment() comes behind one that writes the base of FS. filter_init() makes the stubs.
+ * filter_segment() comes behind one that writes the base of FS. filter_init() makes the stubs:
+ * filter-stubs.c.
  */
 u32 filter_accesses(struct build *b, const struct access_site *s, u32 n);
 void filter_strings(struct build *b);
