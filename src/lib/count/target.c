@@ -109,25 +109,32 @@ static int refuse_cpu(struct ap_machine *m, int cpu, const char *online, struct 
 			  cpu);
 }
 
+/* The first of @cpus that is not @online; -1: all are. */
+static int absent_cpu(const char *online, const int *cpus, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!ap__cpulist_has(online, cpus[i]))
+			return cpus[i];
+	return -1;
+}
+
 static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap_error *err)
 {
 	bool all = strcmp(list, "all") == 0, known;
 	char online[4096];
-	int n;
+	int n, absent;
 
 	known = cpus_that_are(m, "online", online, sizeof(online));
 	if (all && !known)
 		snprintf(online, sizeof(online), "0-%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	n = ap__cpulist_parse(all ? online : list, cpus);
 	/* Where no file tells it the kernel will, of each CPU. */
-	for (int i = 0; i < n && known && !all; i++) {
-		int cpu = (*cpus)[i];
-
-		if (ap__cpulist_has(online, cpu))
-			continue;
+	absent = known && !all ? absent_cpu(online, *cpus, n) : -1;
+	if (absent >= 0) {
 		free(*cpus);
 		*cpus = NULL;
-		return refuse_cpu(m, cpu, online, err);
+		n = refuse_cpu(m, absent, online, err);
+		return n < 0 ? n : -EINVAL;
 	}
 	if (n == -ENOMEM)
 		return ap__fail_memory(err);
