@@ -73,6 +73,7 @@ void calls_graph_free(struct calls_graph *g)
 	free(g->fn);
 	free(g->fn_next);
 	free(g->gaps);
+	free(g->edges.place);
 	free(g);
 }
 

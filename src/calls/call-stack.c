@@ -89,35 +89,6 @@ static void left(struct calls_thread *t, const struct calls_fn *fn)
 		t->collect = !t->collect;
 }
 
-static struct calls_edge *edge_of(struct calls_graph *g, struct calls_cell *from,
-				  struct calls_context *to, u64 target)
-{
-	struct calls_edge *e, **at;
-
-	for (at = &from->edges; (e = *at); at = &e->next) {
-		if (e->to != to || e->target != target)
-			continue;
-		/* The next call is likely to be the same. */
-		*at = e->next;
-		e->next = from->edges;
-		from->edges = e;
-		return e;
-	}
-	e = calls_memory_take(&g->memory, sizeof(*e));
-	e->from = from;
-	e->to = to;
-	e->level = to->level;
-	e->number = to->fn->number;
-	e->target = target;
-	if (from->span->simulated) {
-		e->events = calloc(1, sizeof(*e->events));
-		CHECK(e->events);
-	}
-	e->next = from->edges;
-	from->edges = e;
-	return e;
-}
-
 static struct calls_frame *new_frame(struct calls_thread *t)
 {
 	if (t->nr == t->room) {
@@ -173,7 +144,7 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	active = active_of(t, to);
 	++*active;
 	set_context(t, from);
-	f->edge = edge_of(t->graph, from, t->context, s->first);
+	f->edge = calls_edge_of(t->graph, from, t->context, s->first);
 	s->called = calls_fn_asks(to) ? NULL : f->edge;
 	if (to->twice)
 		remember_setjmp(t);
@@ -308,8 +279,8 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	t->fn = s->code.fn;
 	++*active_of(t, t->fn);
 	set_context(t, NULL);
-	e = edge_of(t->graph, calls_cell_of(t->graph, source, t->context), was->context,
-		    was->span->pc[0]);
+	e = calls_edge_of(t->graph, calls_cell_of(t->graph, source, t->context), was->context,
+			  was->span->pc[0]);
 	e->count++;
 	e->cost += t->cost - enter;
 	if (e->events) {

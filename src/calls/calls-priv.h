@@ -99,6 +99,12 @@ struct calls_edge {
 	struct event_counts *events; /* NULL: nothing is simulated; owned */
 };
 
+/* All of them, by a hash of where they are from and where they go. */
+struct calls_edges {
+	struct calls_edge **place; /* owned */
+	u64 mask, n;
+};
+
 /* An open call. */
 struct calls_frame {
 	const struct calls_span *site; /* what has called; the edge says who is said to have */
@@ -192,6 +198,7 @@ struct calls_graph {
 	u64 unknown;              /* instructions of which nobody knows where they are */
 	struct calls_span **gaps; /* by function, what such were executed behind; owned */
 	u32 nr_gaps;
+	struct calls_edges edges;
 	struct calls_memory memory;
 	struct calls_runs runs;
 	struct calls_places places;
@@ -263,6 +270,10 @@ int calls_tree_give(const struct calls_cell *c, struct calls_piece *piece, calls
 void calls_modeled_before(struct calls_thread *t, const struct path_event *event, u32 n, bool all);
 void calls_modeled_part(struct calls_thread *t, const struct calls_span *path,
 			const struct path_event *event, u32 n);
+
+/* call-edges.c. The call from @from to @target, which is executed as @to; made if need be. */
+struct calls_edge *calls_edge_of(struct calls_graph *g, struct calls_cell *from,
+				 struct calls_context *to, u64 target);
 
 /* calls-events.c: what is simulated. */
 u64 *calls_events_of(struct calls_cell *c);

@@ -103,6 +103,32 @@ static const struct calls_call *call_of(const char *from, const char *to, u32 le
 	return &none;
 }
 
+/* As where an interpreter calls what its compiler has made. */
+TEST(one_that_calls_many)
+{
+	enum { MANY = 3000 };
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g, 1);
+	struct calls_span *site = span(g, A + 4, 2, PATH_CALL_IND),
+			  *behind = span(g, A + 6, 1, PATH_JUMP);
+	static struct calls_span *to[MANY];
+	u32 n = 0;
+
+	for (u32 i = 0; i < MANY; i++)
+		to[i] = span(g, RESOLVE + i * 0x400ull, 1, PATH_RETURN);
+	for (u32 i = 0; i < 3 * MANY; i++) {
+		calls_run(t, site);
+		calls_run(t, to[i % MANY]);
+		calls_run(t, behind);
+	}
+	take(g);
+	for (u32 i = 0; i < got.nr_calls; i++)
+		n += got.call[i].site == A + 5 && got.call[i].count == 3 && got.call[i].cost == 3;
+	EXPECT_EQ(n, MANY);
+	EXPECT_EQ(got.nr_calls, MANY);
+	calls_graph_free(g);
+}
+
 TEST(calls_and_returns)
 {
 	struct calls_graph *g = new_graph(true);
