@@ -70,6 +70,9 @@ static void note(const struct running *r, u32 place, u32 level, u64 n)
 	if (r->miss) {
 		const struct event_place *p = &r->c->place[place];
 
+		/* There are two for each place; but who has records made up may have any number. */
+		if (*r->nr_missed == SIMULATED_MISSES)
+			return;
 		r->miss[(*r->nr_missed)++] = (struct simulated_miss){p->own, p->part, p->group,
 								     (u8)level};
 		return;

@@ -24,6 +24,9 @@
 /* Who ran on when all others had ended, or has somebody write for it, is read no more often. */
 #define READS_AT_END 1024u
 
+/* Records that wait for what they are of: several times as many as a thread hands over at once. */
+#define RECORDS_MOST (1u << 18)
+
 /* Modeled events that wait for what has caused them, and what one can count. */
 #define EVENTS_MOST (1u << 22)
 #define EVENT_MOST  (1ull << 40)
@@ -196,6 +199,10 @@ static void take_records(const u32 *words, u32 n, u32 word, u32 at, void *data)
 		return;
 	have = records_from(t, t->walk.pending_word);
 	left = (u32)(have.end - have.next);
+	if (left + n > RECORDS_MOST) {
+		t->program->trace->bad += n;
+		return;
+	}
 	if (left)
 		memmove(t->record, have.next, left * sizeof(*r));
 	t->records_taken = 0;

@@ -508,6 +508,29 @@ TEST(joined_code_is_its_parts)
 		compare_joined(&m, seed);
 }
 
+/* A guest can write its records itself. */
+TEST(more_misses_than_there_can_be)
+{
+	static const struct path_access load = {.base = 0, .index = PATH_NO_SLOT, .size = 8};
+	const struct path_step step = {.pc = A, .len = 4, .nr_accesses = 1, .access = &load};
+	struct event_simulation *s = new_simulation(false);
+	struct calls_memory memory = {0};
+	const struct simulated_part part = {simulated_code_new(s, &step, 1), 0, A, A + 4};
+	const struct simulated_code *c = simulated_join(&part, 1, &memory);
+	struct simulated_miss *miss = malloc(SIMULATED_MISSES * sizeof(*miss));
+	static struct path_record record[3 * SIMULATED_MISSES];
+
+	for (u32 i = 0; i < ARRAY_SIZE(record); i++)
+		record[i].addr = 0x100000 + i * 64ull;
+	EXPECT_EQ(simulate_joined(s, c,
+				  &(struct path_records){record, record + ARRAY_SIZE(record), 0},
+				  miss),
+		  SIMULATED_MISSES);
+	free(miss);
+	calls_memory_release(&memory);
+	simulation_free(s);
+}
+
 /* As often as it went round, and each time by itself: both meet the same. */
 static void compare_rounds(const struct machine *m, u64 seed)
 {
