@@ -14,6 +14,7 @@
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-priv.h"
 #include "lib/machine/model-windows.h"
+#include "model/model.h"
 
 /* Copies @from (NULL: "") into the @len bytes at @to; -EINVAL if it does not fit. */
 static int put(char *to, size_t len, const char *from)
@@ -311,12 +312,10 @@ void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, u32 flags
 		profile(ap__virtual_opts(m->virtual_pmu), counters, n, flags);
 }
 
-#define FILTER_SETS 512u /* most, a power of two */
-
 /* As many that each is of whole sets of the cache: what is last of all of them is so in its own. */
 static u16 filter_sets(const struct machine *caches)
 {
-	u32 sets = machine_sets(caches, MACHINE_L1D) | FILTER_SETS;
+	u32 sets = machine_sets(caches, MACHINE_L1D) | MODEL_FILTER_SETS;
 
 	return (u16)(sets & -sets);
 }
