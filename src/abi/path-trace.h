@@ -25,7 +25,9 @@
  * With a filter records take the place of slots: of each access that changes something in the first
  * level of a cache, or may (model/model.h, model_filter_sets()), where it was, in order. They may
  * be made when an access before them is: those that do not retire are taken back. Of a string
- * instruction that repeats there are two for each string, where it began and where it stopped.
+ * instruction that repeats there are two for each string, where it began and where it stopped. One
+ * with PATH_RECORD_AGAIN is no access. It says that a line which has been told of has been accessed
+ * again since, behind all others of its set.
  */
 struct path_record {
 	u64 addr;
@@ -36,6 +38,7 @@ struct path_record {
 #define PATH_RECORDS_SIZE   (512u << 10)
 #define PATH_RECORD_COUNTED BIT(18)
 #define PATH_RECORD_MORE_AT 19u
+#define PATH_RECORD_AGAIN   (~0u << PATH_RECORD_MORE_AT | 0x3ffu) /* no access has that number */
 
 /*
  * Access @access of a block, by instruction @insn, of @more + 1 bytes. @counted: its path is the
@@ -55,6 +58,11 @@ static inline u32 path_record_access(const struct path_record *r)
 static inline u32 path_record_insn(const struct path_record *r)
 {
 	return r->what >> 10 & 0xff;
+}
+
+static inline bool path_record_is_again(const struct path_record *r)
+{
+	return (r->what & PATH_RECORD_AGAIN) == PATH_RECORD_AGAIN;
 }
 
 /* The index of the word that it is of, of a trace that begins at @start; -1: one that has gone. */
@@ -155,7 +163,7 @@ enum path_event_flags {
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
  */
-#define PATH_STREAM_MAGIC   0x354d525453504e41ull /* "ANPSTRM5": changes with the shape */
+#define PATH_STREAM_MAGIC   0x364d525453504e41ull /* "ANPSTRM6": changes with the shape */
 #define PATH_STREAM_WORDS   (128u << 10)
 #define PATH_STREAM_COMMAND 3072u       /* bytes */
 #define PATH_STREAM_AT      (12u << 20) /* within the room of a thread; its words come before */

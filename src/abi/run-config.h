@@ -30,13 +30,13 @@ struct run_config {
 	 */
 	u32 window, window_every;
 	/*
-	 * With SEGMENT_ACCESSES, of the filter of accesses (path-trace.h): how many sets, and how
-	 * many bytes a line has, as a power of two.
+	 * With SEGMENT_ACCESSES, of the filter of accesses (path-trace.h): how many sets, how many
+	 * bytes a line has, as a power of two, and how many lines of each set it knows: 1 or 2.
 	 */
 	u16 filter_sets;
 	u8 filter_shift;
-	u8 reserved; /* 0 */
-	u64 seed;    /* of a deterministic run */
+	u8 filter_lines;
+	u64 seed; /* of a deterministic run */
 	/* Modeled events that are attributed to instructions (modeled-profile.h), as counters. */
 	u8 profiled[PROFILED_EVENTS];
 	/*

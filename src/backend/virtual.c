@@ -219,6 +219,7 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		.nr_profiled = o->nr_profiled,
 		.filter_sets = o->filter_sets,
 		.filter_shift = o->filter_shift,
+		.filter_lines = o->filter_lines,
 	};
 	int err;
 

@@ -39,8 +39,9 @@ struct virtual_opts {
 		TRANSLATIONS_USER,
 	} translations;
 	u32 beside;      /* enum model_beside */
-	u16 filter_sets; /* this and the next as in struct run_config */
+	u16 filter_sets; /* this and the next two as in struct run_config */
 	u8 filter_shift;
+	u8 filter_lines;
 	/* Both as in struct run_config. */
 	u32 window, window_every;
 	bool windows_given;     /* they, or that there are none, were asked for */

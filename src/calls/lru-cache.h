@@ -69,4 +69,21 @@ static inline bool lru_cache_use(struct lru_cache *c, u64 line)
 	return c->last[set] == line || lru_cache_use_other(c, set, line);
 }
 
+/* A line, if it is there, is the one that its set has used last. */
+static inline void lru_cache_use_again(struct lru_cache *c, u64 line)
+{
+	u64 set = lru_cache_set(c, line), *before = c->before + set * c->others, next;
+	u32 i = 0;
+
+	if (c->last[set] == line)
+		return;
+	while (i < c->others && before[i] != line)
+		i++;
+	if (i == c->others)
+		return;
+	next = c->last[set];
+	c->last[set] = line;
+	lru_cache_move(before, i + 1, line, next);
+}
+
 #endif

@@ -1,8 +1,8 @@
 /*
  * Caches and branches, span by span, or several spans that were joined. Nearly all data is of the
- * line that its set has used last, which the program's threads leave out. First come fetches, then
- * accesses, which have no cache in common but LL; that is asked in the order of the instructions,
- * so fetches that it is to be asked for wait until an access asks as well.
+ * two lines that its set has used last, which the program's threads leave out. First come fetches,
+ * then accesses, which have no cache in common but LL; that is asked in the order of the
+ * instructions, so fetches that it is to be asked for wait until an access asks as well.
  */
 #include <stdlib.h>
 
@@ -145,11 +145,21 @@ static inline void access_one(const struct running *r, u32 place, u32 size, u64 
 		data_missed(r, place, last != first ? first : 0, last);
 }
 
-/* Two records that say where the same string began and where it stopped. */
-static bool is_string(const struct path_record *p, const struct path_record *end, u32 access)
+void simulate_again(struct event_simulation *s, const struct path_record *r)
 {
-	return end - p >= 2 && p[1].at == p->at && path_record_access(p) == access &&
-	       path_record_access(p + 1) == access;
+	lru_cache_use_again(&s->d1, r->addr | s->within);
+}
+
+/* The record behind @p of access @access and the same word. NULL: another one comes there. */
+static const struct path_record *behind(const struct running *r, const struct path_record *p,
+					const struct path_record *end, u32 access)
+{
+	u32 word = p->at;
+
+	/* What is said of the order meanwhile was so before. */
+	while (++p < end && path_record_is_again(p))
+		simulate_again(r->s, p);
+	return p < end && p->at == word && path_record_access(p) == access ? p : NULL;
 }
 
 /* What the instruction has done to one string, or two. Returns the first record behind it. */
@@ -160,13 +170,21 @@ static __attribute__((noinline)) const struct path_record *string(const struct r
 {
 	u32 number = path_record_access(p);
 	u64 mask = a->addr32 ? ~0u : ~0ull, moved, step = a->size, n;
-	bool both = a->with_next && end - p >= 4 && p[2].at == p->at &&
-		    is_string(p + 2, end, number + 1);
-	u64 at[2] = {p->addr, both ? p[2].addr : 0};
+	/* Where it stopped; where the other one began, and stopped. */
+	const struct path_record *stop = behind(r, p, end, number), *next = NULL, *last = NULL;
+	bool both;
+	u64 at[2];
 
-	if (!is_string(p, end, number))
+	if (!stop)
 		return p + 1;
-	moved = p[1].addr - p->addr;
+	if (a->with_next)
+		next = behind(r, stop, end, number + 1);
+	if (next)
+		last = behind(r, next, end, number + 1);
+	both = last;
+	at[0] = p->addr;
+	at[1] = both ? next->addr : 0;
+	moved = stop->addr - p->addr;
 	if (a->addr32)
 		moved = (u64)(s64)(s32)moved;
 	if ((s64)moved < 0) {
@@ -185,7 +203,7 @@ static __attribute__((noinline)) const struct path_record *string(const struct r
 				access_one(r, a[1].place, a[1].size, at[1] & mask);
 		}
 	}
-	return p + (both ? 4 : 2);
+	return (both ? last : stop) + 1;
 }
 
 /* @p is of @a, whose code begins with place @first. Returns the first record behind it. */
@@ -213,6 +231,8 @@ static inline void access_all(const struct running *r, struct path_records *reco
 
 		if (likely(i < c->nr_accesses))
 			p = access_by(r, &c->access[i], 0, p, end);
+		else if (path_record_is_again(p))
+			simulate_again(r->s, p++);
 		else if ((s32)i < 0)
 			p++;
 		else
@@ -245,6 +265,8 @@ static inline void access_joined(const struct running *r, struct path_records *r
 		i = path_record_access(p) - part->first_access;
 		if (likely(i < part->nr_accesses))
 			p = access_by(r, &part->access[i], part->place, p, end);
+		else if (path_record_is_again(p))
+			simulate_again(r->s, p++);
 		else if ((s32)i < 0)
 			p++;
 		else if (part != last && part[1].word == word)

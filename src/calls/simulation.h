@@ -79,20 +79,26 @@ u32 simulated_insn(const struct simulated_code *c, u32 place, enum simulated *wh
 
 /*
  * What a thread says of its accesses, by a filter in front of us (abi/path-trace.h): those that are
- * not of the line that their set has used last, or are not known to be, in their order. `at` is the
- * number of the word of the trace that each belongs to.
+ * not of one of the two lines that their set has used last, or are not known to be, in their order;
+ * and which one of the two was used last, where it matters. `at` is the number of the word of the
+ * trace that each belongs to.
  */
 struct path_records {
 	const struct path_record *next, *end;
 	u32 word; /* of what is executed */
+	struct event_simulation *simulation;
 };
+
+/* What a record with PATH_RECORD_AGAIN says. */
+void simulate_again(struct event_simulation *s, const struct path_record *r);
 
 /* The word is done, and @n - 1 behind it: what is left of its records belongs to nothing. */
 static inline void path_records_pass(struct path_records *r, u32 n)
 {
 	r->word += n;
-	while (r->next < r->end && (s32)(r->next->at - r->word) < 0)
-		r->next++;
+	for (; r->next < r->end && (s32)(r->next->at - r->word) < 0; r->next++)
+		if (path_record_is_again(r->next))
+			simulate_again(r->simulation, r->next);
 }
 
 /*

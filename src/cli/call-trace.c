@@ -177,6 +177,7 @@ static struct path_records records_from(const struct trace_thread *t, u32 word)
 		.next = t->record + t->records_taken,
 		.end = t->record + t->nr_records,
 		.word = word,
+		.simulation = t->program->simulation,
 	};
 
 	path_records_pass(&r, 0);

@@ -330,7 +330,7 @@ struct dbt_cache {
 	u8 index_shift;
 	/* The filter of accesses; cache offsets of its code and constants: arch/.../filter.c. */
 	u8 filter_shift;
-	bool filter_plain;
+	u8 filter_plain;
 	u32 filter_sets;
 	u32 record_load, record_store, record_only;
 	u32 record_dead_load, record_dead_store; /* where flags are dead */

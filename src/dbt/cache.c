@@ -71,8 +71,7 @@ long tables_map(void *at, u64 len)
 int dbt_init(const struct dbt_config *config)
 {
 	u64 size = config->cache_size ? config->cache_size : CACHE_DEFAULT;
-	u32 shift = cache.filter_shift, sets = cache.filter_sets;
-	bool plain = cache.filter_plain;
+	u32 shift = cache.filter_shift, sets = cache.filter_sets, plain = cache.filter_plain;
 	int ret;
 
 	size = min_u64(ALIGN_UP(size, MEGABYTE), 1024 * MEGABYTE);

@@ -174,11 +174,14 @@ struct path_correction {
 /* The filter of accesses, and what its code is told; arch/.../filter.c. */
 struct dbt_filtering {
 	u64 addr, upto, what, back, flags;
-	u64 saved[3];
+	u64 saved[5];
 	u64 from[2];   /* where a string instruction has begun, also without a filter */
 	u64 fs_base;   /* of the CPU's kind; arch_filter_begin() */
 	bool is_stale; /* code other than the cache's may have changed it since */
-	/* Of each set minus the line that was accessed, or stored to, last; 0: none. */
+	/*
+	 * Of each set minus the line that was accessed, or stored to, last; 0: none. Where two are
+	 * known store[] has the last but one, and bit 0 if records say that it is the last one.
+	 */
 	u64 load[DBT_FILTER_SETS], store[DBT_FILTER_SETS];
 };
 
@@ -606,12 +609,16 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space);
 /*
  * What DBT_MASK_FILTER means from dbt_init() or the next dbt_set_mask() on: lines of 1 << @shift
  * bytes in @sets sets, a power of two of at most DBT_FILTER_SETS. @plain: for caches as Valgrind
- * has them. A store is as good as a load; a prefetch is nothing, nor is a store to what the same
- * instruction has loaded, and what is in two lines is left out if both were the last ones. What is
- * larger than a line is as large as one, and so is what elements tell (abi/path-trace.h), by its
- * operand.
+ * has them, 0 if not. A store is as good as a load; a prefetch is nothing, nor is a store to what
+ * the same instruction has loaded, and what is in two lines is left out if both were the last ones.
+ * What is larger than a line is as large as one, and so is what elements tell (abi/path-trace.h),
+ * by its operand.
+ *
+ * If @plain is 2 what is of the last line but one of a set is left out as well, so a cache has to
+ * have two lines in each. Records say which of both was accessed last, by PATH_RECORD_AGAIN, when
+ * that matters and is not what records before say.
  */
-void dbt_filter(u32 shift, u32 sets, bool plain);
+void dbt_filter(u32 shift, u32 sets, u32 plain);
 /* Nothing is known of what @t has accessed. */
 void dbt_filter_forget(struct dbt_thread *t);
 

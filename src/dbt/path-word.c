@@ -196,12 +196,12 @@ void path_trace_begin(struct dbt_thread *t)
 	}
 }
 
-void dbt_filter(u32 shift, u32 sets, bool plain)
+void dbt_filter(u32 shift, u32 sets, u32 plain)
 {
-	CHECK(sets && sets <= DBT_FILTER_SETS && !(sets & (sets - 1)));
+	CHECK(sets && sets <= DBT_FILTER_SETS && !(sets & (sets - 1)) && plain <= 2);
 	cache.filter_shift = (u8)shift;
 	cache.filter_sets = sets;
-	cache.filter_plain = plain;
+	cache.filter_plain = (u8)plain;
 }
 
 void dbt_filter_forget(struct dbt_thread *t)
@@ -228,36 +228,70 @@ static void keep_records(struct dbt_thread *t, u32 n)
 	t->slots_at = (u64)to;
 }
 
+/*
+ * Others may access before what comes next is read, as all threads have one cache: it is told what
+ * the order is, and forgotten. That is of the path which is kept, or else of the last one that was
+ * handed over.
+ */
+static void give_away(struct dbt_thread *t)
+{
+	struct path_record *to = (struct path_record *)t->slots_at;
+	u32 what = PATH_RECORD_AGAIN;
+
+	if (t->slots_at == t->slots_start)
+		what |= PATH_RECORD_COUNTED;
+	for (u32 i = 0; cache.filter_plain == 2 && i < cache.filter_sets; i++)
+		if (t->filter.store[i] & 1)
+			*to++ = (struct path_record){-t->filter.load[i], (u32)t->trace_begin, what};
+	t->slots_at = (u64)to;
+	dbt_filter_forget(t);
+}
+
+/* The lines of a record that is taken back are not known to have been accessed. */
+static void forget_lines(struct dbt_thread *t, const struct path_record *r)
+{
+	u64 line = r->addr >> cache.filter_shift;
+	u64 last = (r->addr + (r->what >> PATH_RECORD_MORE_AT)) >> cache.filter_shift;
+
+	for (u32 i = 0; i < cache.filter_sets && line + i <= last; i++)
+		t->filter.load[(line + i) % cache.filter_sets] =
+			t->filter.store[(line + i) % cache.filter_sets] = 0;
+}
+
 void path_records_drop(struct dbt_thread *t, u32 insn, bool counted)
 {
+	struct path_record *end = (struct path_record *)t->slots_at, *r = end, *to;
 	s32 word;
 
 	if (!(cache.mask & DBT_MASK_FILTER) || !t->trace_at)
 		return;
 	word = (s32)((t->trace_at - t->trace_begin) / 4) - counted;
-	while (t->slots_at > t->slots_start) {
-		const struct path_record *last = (const struct path_record *)t->slots_at - 1;
-
-		if (path_record_word(last, t->trace_begin) != word || path_record_insn(last) < insn)
-			break;
-		t->slots_at = (u64)last;
+	while ((u64)r > t->slots_start &&
+	       (path_record_is_again(r - 1) || (path_record_word(r - 1, t->trace_begin) == word &&
+						path_record_insn(r - 1) >= insn)))
+		r--;
+	for (to = r; r < end; r++) {
+		if (path_record_is_again(r))
+			*to++ = *r;
+		else
+			forget_lines(t, r);
 	}
-	dbt_filter_forget(t);
+	t->slots_at = (u64)to;
 }
 
 /* Hands over @n words, with their slots. Those of the path that goes on come first then. */
 static void hand_over(struct dbt_thread *t, u32 n)
 {
 	cache.ops.trace(t, trace_of(t), n);
-	if (t->slots_at == t->slots_start) {
-		set_begin(t, 1);
-		return;
-	}
 	if (cache.mask & DBT_MASK_FILTER) {
 		keep_records(t, n);
+		if (cache.filter_plain)
+			give_away(t);
 		return;
 	}
 	set_begin(t, 1);
+	if (t->slots_at == t->slots_start)
+		return;
 	memmove((void *)t->slots_start, (const void *)t->slots_at, PATH_SLOTS_MAX * 8);
 	t->slots_at = t->slots_start;
 }
@@ -400,8 +434,8 @@ void path_retired(struct dbt_thread *t, u64 pc, s32 times)
 void path_strings(struct dbt_thread *t, u64 pc, u32 ends, u32 flags)
 {
 	trace(t, PATH_TRACE_ELEMENTS | ends << 8 | flags, (u32)pc, (u32)(pc >> 32), 3);
-	/* These are accesses of which the filter does not know. */
-	if (cache.mask & DBT_MASK_FILTER && !t->untraced)
+	/* These are accesses of which the filter does not know; of a plain one nobody does. */
+	if (cache.mask & DBT_MASK_FILTER && !cache.filter_plain && !t->untraced)
 		dbt_filter_forget(t);
 }
 

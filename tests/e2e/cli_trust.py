@@ -18,7 +18,7 @@ RUNS, REFUSALS = 4096, 9216
 # abi/meter.h: what a run with an exact profile has given away, and how much there may be of each.
 PATH_THREADS, MODELED_PROFILES, PATH_MOST = 3412, 3424, 262144
 # abi/path-trace.h
-STREAM, WRITTEN, STREAM_WORDS = b"ANPSTRM5", 24, 128 << 10
+STREAM, WRITTEN, STREAM_WORDS = b"ANPSTRM6", 24, 128 << 10
 # abi/modeled-profile.h
 PROFILE_MAGIC, PROFILE_AT, PROFILE_ROOM = 0x3150444f4d4e41, 39591025311744, 64 << 20
 

@@ -394,7 +394,7 @@ cat /proc/sys/kernel/perf_event_paranoid || true
 
 
 # abi/path-trace.h: where a thread's trace is handed over, how far it is read.
-STREAM, READ, STREAM_WORDS = b"ANPSTRM5", 28, 128 << 10
+STREAM, READ, STREAM_WORDS = b"ANPSTRM6", 28, 128 << 10
 
 
 def hold_up(paths):

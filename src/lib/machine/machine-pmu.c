@@ -327,6 +327,7 @@ void ap__pmu_traced(struct ap_machine *m, bool requests, const struct machine *c
 	if (caches) {
 		m->virtual_opts.filter_sets = filter_sets(caches);
 		m->virtual_opts.filter_shift = (u8)__builtin_ctz(caches->memory.line);
+		m->virtual_opts.filter_lines = caches->cache[MACHINE_L1D].ways > 1 ? 2 : 1;
 	}
 	m->virtual_opts.keep = true;
 }

@@ -173,9 +173,6 @@ static void take_words(struct thread *t, const u32 *words, u32 n)
 		put_records(t, n);
 	put(t, words, n);
 	end_writing(t);
-	/* Threads have one cache: others may use it before what comes next is read. */
-	if (run_config()->flags & SEGMENT_ACCESSES)
-		dbt_filter_forget(&t->dbt);
 }
 
 /* The model has been told of the last path, which nothing is taken back of any more. */
@@ -200,7 +197,8 @@ void streams_start(void)
 	trace_use(&user);
 	if (run_config()->flags & SEGMENT_ACCESSES) {
 		trace_use_memory();
-		trace_use_filter(run_config()->filter_shift, run_config()->filter_sets, true);
+		trace_use_filter(run_config()->filter_shift, run_config()->filter_sets,
+				 run_config()->filter_lines);
 	}
 }
 

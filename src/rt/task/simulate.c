@@ -483,7 +483,7 @@ static void trace_memory(const struct machine *m, bool each)
 
 	trace_use_memory();
 	if (sets && !each)
-		trace_use_filter((u32)__builtin_ctz(m->memory.line), sets, false);
+		trace_use_filter((u32)__builtin_ctz(m->memory.line), sets, 0);
 }
 
 /*

@@ -29,7 +29,7 @@ void trace_use_memory(void)
 	memory = true;
 }
 
-void trace_use_filter(u32 shift, u32 sets, bool plain)
+void trace_use_filter(u32 shift, u32 sets, u32 plain)
 {
 	dbt_filter(shift, sets, plain);
 	filter = true;

@@ -29,7 +29,7 @@ void trace_use(const struct trace_user *user);
 /* And that accesses of memory are traced as well. */
 void trace_use_memory(void);
 /* Of these those that the filter lets through, as dbt_filter() has it. */
-void trace_use_filter(u32 shift, u32 sets, bool plain);
+void trace_use_filter(u32 shift, u32 sets, u32 plain);
 
 bool traces_filtered(void);
 

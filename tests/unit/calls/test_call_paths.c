@@ -151,7 +151,7 @@ static struct path_records records_of(const u32 *path, u32 n)
 	u32 word = word_of(path);
 
 	return (struct path_records){record_taken + record_of[word],
-				     record_taken + record_of[word + n], word};
+				     record_taken + record_of[word + n], word, NULL};
 }
 
 static void run_slowly(struct program *p, u32 thread, const u32 *path, u32 n)

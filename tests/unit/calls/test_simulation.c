@@ -53,11 +53,17 @@ static u64 address_of(const struct path_access *a, const struct values *v)
 	return at + (a->flags & PATH_FS ? v->fs_base : 0) + (a->flags & PATH_GS ? v->gs_base : 0);
 }
 
-/* A filter as the translator's, which does not leave out all that it could. */
+/*
+ * A filter as the translator's, of which two lines of each set are known, or one if the cache has
+ * no more. It does not leave out all that it could.
+ */
 static struct {
 	u32 sets; /* 0: leaves out nothing */
-	u64 last[64];
+	bool two;
+	u64 last[64], before[64];
+	bool other[64]; /* records say that it is the other one that was accessed last */
 	u64 state;
+	u32 word; /* the last one that anything was told of */
 } filter;
 
 static u64 random_below(u64 *state, u64 n)
@@ -72,20 +78,54 @@ static void filter_begin(const struct machine *m)
 
 	memset(&filter, 0, sizeof(filter));
 	filter.sets = sets & -sets;
+	filter.two = m->cache[MACHINE_L1D].ways > 1;
 }
 
-static bool filter_leaves_out(u64 at, u32 size)
+static struct path_record *say_order(struct path_record *to, u64 set, u32 word)
 {
-	u64 first = at / 64 + 1, last = (at + size - 1) / 64 + 1;
-	bool known;
+	if (filter.other[set])
+		*to++ = (struct path_record){(filter.last[set] - 1) * 64, word, PATH_RECORD_AGAIN};
+	filter.other[set] = false;
+	return to;
+}
 
-	if (!filter.sets)
-		return false;
-	known = first == last && filter.last[first % filter.sets] == first &&
-		random_below(&filter.state, 8);
-	for (; first <= last; first++)
-		filter.last[first % filter.sets] = first;
-	return known;
+static struct path_record *filter_forget(struct path_record *to, u32 word)
+{
+	for (u32 i = 0; i < filter.sets; i++)
+		to = say_order(to, i, word);
+	memset(filter.last, 0, sizeof(filter.last));
+	memset(filter.before, 0, sizeof(filter.before));
+	return to;
+}
+
+/* @r, or what is told in its place. */
+static struct path_record *filter_access(struct path_record *to, struct path_record r, u32 size)
+{
+	u64 first = r.addr / 64 + 1, last = (r.addr + size - 1) / 64 + 1;
+
+	for (u64 line = first; filter.sets && line <= last; line++) {
+		u64 set = line % filter.sets;
+
+		if (first == last && (filter.last[set] == line || filter.before[set] == line)) {
+			if (filter.last[set] != line) {
+				filter.before[set] = filter.last[set];
+				filter.last[set] = line;
+				filter.other[set] ^= true;
+			}
+			if (random_below(&filter.state, 8))
+				return to;
+			filter.other[set] = false;
+			break;
+		}
+		to = say_order(to, set, r.at);
+		if (filter.two && first == last)
+			filter.before[set] = filter.last[set];
+		else
+			filter.before[set] = 0;
+		filter.last[set] = line;
+	}
+	*to++ = r;
+	return to;
 }
 
 enum { RECORDS = 4096 };
@@ -94,6 +134,10 @@ enum { RECORDS = 4096 };
 static struct path_record *put_records(struct path_record *to, const struct path_step *step, u32 n,
 				       const struct values *v, u32 word)
 {
+	/* As when it hands over what it has, mostly between two words. */
+	if (filter.sets && !random_below(&filter.state, 16))
+		to = filter_forget(to, word - (word != filter.word));
+	filter.word = word;
 	for (u32 i = 0; i < n; i++) {
 		for (u32 k = 0; k < step[i].nr_accesses; k++) {
 			const struct path_access *a = &step[i].access[k];
@@ -101,12 +145,15 @@ static struct path_record *put_records(struct path_record *to, const struct path
 			u64 at = address_of(a, v);
 
 			if (a->kind < PATH_LOADS) {
-				if (!filter_leaves_out(at, a->size))
-					*to++ = (struct path_record){at, word, what};
+				to = filter_access(to, (struct path_record){at, word, what},
+						   a->size);
 				continue;
 			}
-			memset(filter.last, 0, sizeof(filter.last));
+			to = filter_forget(to, word);
 			*to++ = (struct path_record){at, word, what};
+			/* It may come between where a string began and where it stopped. */
+			if (filter.sets && !random_below(&filter.state, 4))
+				*to++ = (struct path_record){0x123456, word, PATH_RECORD_AGAIN};
 			*to++ = (struct path_record){v->slot[a->index], word, what};
 		}
 	}
@@ -121,7 +168,7 @@ static struct event_counts met(struct event_simulation *s, const struct path_acc
 	const struct values v = {.slot = slots, .fs_base = 0x7000000};
 	struct simulated_code *c = simulated_code_new(s, &step, 1);
 	struct path_record record[8];
-	struct path_records records = {record, put_records(record, &step, 1, &v, 7), 7};
+	struct path_records records = {record, put_records(record, &step, 1, &v, 7), 7, s};
 	struct event_counts sum = {0};
 
 	filter.sets = 0;
@@ -327,8 +374,10 @@ static void run_code(struct event_simulation *s, const struct random_code *c,
 	u64 counts[(INSNS * (ACCESSES + 1)) * 3] = {0};
 	struct event_counts sum = {0}, all = {0};
 	static struct path_record record[RECORDS];
-	struct path_records records = {record, put_records(record, c->step, c->n, v, 3), 3};
+	struct path_records records = {.next = record, .word = filter.word + 1, .simulation = s};
 
+	records.end = put_records(record, c->step, c->n, v, records.word);
+	path_records_pass(&records, 0);
 	EXPECT(!simulate(s, c->code, &records, counts, &sum));
 	EXPECT(records.next == records.end);
 	for (u32 i = 0; i < simulated_places(c->code); i++) {
@@ -476,6 +525,7 @@ static void compare_joined(const struct machine *m, u64 seed)
 			&parts[random_below(&state, random_below(&state, 8) ? 3 : JOINED)];
 		static struct path_record record[RECORDS];
 		struct path_record *end = record;
+		struct path_records at[2];
 		u32 word = (u32)random_below(&state, 2) - 1, n;
 
 		for (u32 k = 0; k < p->n; k++) {
@@ -487,9 +537,12 @@ static void compare_joined(const struct machine *m, u64 seed)
 				slot[j] = 0x100000 + random_below(&state, 0x800);
 			end = put_records(end, c->step, c->n, &v, word + p->word[k]);
 		}
-		n = simulate_joined(s[0], p->joined, &(struct path_records){record, end, word},
-				    miss);
-		run_parts(s[1], p, code[1], &(struct path_records){record, end, word}, miss, n);
+		for (u32 h = 0; h < 2; h++) {
+			at[h] = (struct path_records){record, end, word, s[h]};
+			path_records_pass(&at[h], 0);
+		}
+		n = simulate_joined(s[0], p->joined, &at[0], miss);
+		run_parts(s[1], p, code[1], &at[1], miss, n);
 	}
 	simulation_free(s[0]);
 	simulation_free(s[1]);
@@ -523,7 +576,7 @@ TEST(more_misses_than_there_can_be)
 	for (u32 i = 0; i < ARRAY_SIZE(record); i++)
 		record[i].addr = 0x100000 + i * 64ull;
 	EXPECT_EQ(simulate_joined(s, c,
-				  &(struct path_records){record, record + ARRAY_SIZE(record), 0},
+				  &(struct path_records){record, record + ARRAY_SIZE(record), 0, s},
 				  miss),
 		  SIMULATED_MISSES);
 	free(miss);
@@ -562,7 +615,10 @@ static void compare_rounds(const struct machine *m, u64 seed)
 				slot[j] = 0x100000 + random_below(&state, 0x200);
 			end = put_records(end, c->step, c->n, &v, k);
 		}
-		at[0] = at[1] = (struct path_records){record, end, 0};
+		for (u32 h = 0; h < 2; h++) {
+			at[h] = (struct path_records){record, end, 0, s[h]};
+			path_records_pass(&at[h], 0);
+		}
 		if (simulate_round(s[0], c->code, n, &at[0], counts[0], &sum[0])) {
 			rounds++;
 			path_records_pass(&at[0], n);
@@ -658,7 +714,7 @@ static struct calls_profile profile_of(bool skip, bool take_back)
 	for (u64 i = 0; i < 10; i++) {
 		const u64 at = 0x100000 + i * 64;
 		const struct path_record record[] = {{at, 0, 0}, {at, 1, 0}, {at, 2, 0}};
-		struct path_records records = {record, record + 3, 0};
+		struct path_records records = {record, record + 3, 0, NULL};
 
 		calls_run_simulated(t, span(g, A + 4, PATH_CALL_IND), &records, false);
 		path_records_pass(&records, 1);

@@ -24,8 +24,10 @@ static inline void emit_group1(struct emitter *e, bool wide, u8 op, u8 reg, u32 
 }
 
 #define OP_ADD 0
+#define OP_OR  1
 #define OP_AND 4
 #define OP_SUB 5
+#define OP_XOR 6
 #define OP_CMP 7
 
 /* shr @reg, to the number of the line */

@@ -5,11 +5,11 @@
  *
  *   lea A, [operand]; shr A, line; and A, sets - 1     the set
  *   mov A, gs:filter[A]                                minus the address of its line
- *   lea A, [A + operand + size - 1]                    where the last byte is in that line,
- *   cmp A, line - 1; ja cold                           if it is there
+ *   lea A, [A + operand]                               where it is in that line,
+ *   cmp A, line - size; ja cold                        if all of it is there
  *
- * Another line of the set, or what begins in this one and ends in the next, is farther away. Where
- * flags matter pext and jrcxz do the same, or lahf keeps them.
+ * Where flags matter pext and jrcxz do the same with the last byte, or lahf keeps them. What ends
+ * in that line and begins in the one before has been looked for in another set, if there is one.
  */
 #include "dbt/arch/x86_64/filter-priv.h"
 
@@ -237,10 +237,10 @@ static u8 *emit_look(struct emitter *e, const struct access_site *s, u8 reg, boo
 		emit_shift(e, true, reg);
 		emit_group1(e, false, OP_AND, reg, cache.filter_sets - 1);
 		emit_load_entry(e, reg, table);
-		emit_add_operand(e, s, reg, s->size - 1u);
+		emit_add_operand(e, s, reg, 0);
 		if (has_segment(s))
 			emit_gs_op(e, 0x03, reg, segment_at(s)); /* add */
-		emit_group1(e, true, OP_CMP, reg, (1u << cache.filter_shift) - 1);
+		emit_group1(e, true, OP_CMP, reg, (1u << cache.filter_shift) - s->size);
 		emit2(e, 0x0f, 0x87); /* ja */
 	} else {
 		emit_address(e, s, REG_RCX, REG_NONE);
@@ -409,7 +409,8 @@ u32 filter_accesses(struct build *b, const struct access_site *s, u32 n)
 		emit_unspill(e, reg);
 		return sites.n;
 	}
-	if (!is_constant(s) && !has_segment(s) && !cache.fixed_tables && !(regs & BIT(REG_RCX))) {
+	if (!is_constant(s) && !has_segment(s) && !cache.fixed_tables && cache.filter_sets > 1 &&
+	    !(regs & BIT(REG_RCX))) {
 		emit_spill(e, REG_RCX);
 		emit_filter(e, &sites, REG_RCX, false);
 		emit_unspill(e, REG_RCX);
