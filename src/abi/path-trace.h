@@ -109,6 +109,9 @@ static inline s32 path_record_word(const struct path_record *r, u64 start)
 enum path_note {
 	PATH_NOTE_SIGNAL, /* the handler of a signal comes next */
 	PATH_NOTE_RETURN, /* it is done */
+	/* A part of a text that ends with NUL, the program's or ours, to be printed. */
+	PATH_NOTE_PRINT,
+	PATH_NOTE_ANSWER,
 	/*
 	 * What the program asks for by a client request of Valgrind's. That is to be told as one
 	 * instruction: the last PATH_REQUEST_INSNS of the path and what comes behind this are not.
@@ -118,7 +121,7 @@ enum path_note {
 	PATH_NOTE_STOP,
 	PATH_NOTE_TOGGLE,
 	PATH_NOTE_ZERO,
-	PATH_NOTE_DUMP, /* then the reason, a text that ends with NUL, or nothing */
+	PATH_NOTE_DUMP, /* then the reason, a text that ends with NUL */
 };
 
 #define PATH_REQUEST_INSNS 3u

@@ -403,22 +403,24 @@ static void set_instrumented(struct traced_program *p, bool on)
 
 static void obey(struct trace_thread *t, enum path_note kind, const u32 *words, u32 n)
 {
-	char text[300] = "Client Request";
+	struct call_trace *trace = t->program->trace;
+	char text[300];
 
+	snprintf(text, sizeof(text), "%.*s", (int)(n * sizeof(*words)), (const char *)words);
 	switch (kind) {
 	case PATH_NOTE_SIGNAL: calls_signal(t->calls); break;
 	case PATH_NOTE_RETURN: calls_signal_return(t->calls); break;
+	case PATH_NOTE_PRINT:
+	case PATH_NOTE_ANSWER:
+		if (trace->print)
+			trace->print(t->program, text, kind == PATH_NOTE_PRINT);
+		break;
 	case PATH_NOTE_REQUEST: break;
 	case PATH_NOTE_START: set_instrumented(t->program, true); break;
 	case PATH_NOTE_STOP: set_instrumented(t->program, false); break;
 	case PATH_NOTE_TOGGLE: calls_toggle_collect(t->calls); break;
 	case PATH_NOTE_ZERO: calls_zero(t->program->graph); break;
-	case PATH_NOTE_DUMP:
-		if (n)
-			snprintf(text, sizeof(text), "Client Request: %.*s", (int)(n * 4),
-				 (const char *)words);
-		dump(t->program, NULL, text);
-		break;
+	case PATH_NOTE_DUMP: dump(t->program, NULL, text); break;
 	}
 }
 

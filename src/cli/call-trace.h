@@ -72,6 +72,8 @@ struct call_trace {
 	void (*describe)(void *data, struct calls_fn *fn, bool plt);
 	/* Somebody asks for a part; NULL: that is nothing. */
 	void (*dump)(struct traced_program *p, const char *trigger);
+	/* What a client request prints, a line, a part of one or several; NULL: nothing. */
+	void (*print)(struct traced_program *p, const char *text, bool marked);
 	void *data;
 
 	struct traced_program *programs; /* the newest first; owned */

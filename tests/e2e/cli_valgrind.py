@@ -521,6 +521,45 @@ def test_client_requests():
                                                               of_program(p))
 
 
+# printf(3) says what a text should be; Valgrind knows fewer conversions.
+def test_what_client_requests_print():
+    if not REQUESTS:
+        raise Skip("there is no valgrind/callgrind.h")
+    for options in ([], ["-q"], ["--tool=cachegrind"]):
+        r = run("valgrind", "--tool=callgrind", *options, "--callgrind-out-file=/dev/null",
+                "--cachegrind-out-file=/dev/null", "--", REQUESTS, "print")
+        mark = re.search(r"^(\*\*\d+\*\*) text$", r.err, re.M)[1]
+        lines = [line for line in r.err.splitlines() if line.startswith("**")]
+        assert all(line.startswith(mark + " ") for line in lines), lines
+        assert [line[len(mark) + 1:] for line in lines] == r.out.splitlines(), (r.out, lines)
+        assert "-q" in options or "\n==" in r.err[r.err.index("no end of the line"):], r
+    with tempfile.TemporaryDirectory() as folder:
+        log = folder + "/log"
+        r = run("valgrind", "--tool=callgrind", "--log-file=" + log,
+                "--callgrind-out-file=/dev/null", REQUESTS, "print")
+        assert not r.err and "** text\n" in open(log).read(), r
+    r = run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", REQUESTS, "lie")
+    assert r.out == "14\n14\n11\n1\n1\n1\n", r
+    assert r.err.count("(bad address)") == 3, r
+
+
+def test_requests_of_the_core():
+    if not REQUESTS:
+        raise Skip("there is no valgrind/callgrind.h")
+    files, r = profile(program=(REQUESTS, "ask"))
+    assert set(files) == {"", "1", "2"}, set(files)
+    assert "desc: Trigger: dump a hint" in files["1"].heads, files["1"].heads
+    assert "desc: Trigger: dump" in files["2"].heads, files["2"].heads
+    assert "blocks: 0 99 0\npools: 99 99\nstacks: 1\nothers: 99 99\nthreads: 0\n" in r.out, r
+    assert "line: 0\n" in r.out and "nonsense: 1\n" in r.out and "dumps: 1\n" in r.out, r
+    assert "\nn_errs_found 0 n_errs_shown 0\n" in r.err, r
+    if shutil.which("valgrind"):
+        out = subprocess.run(["valgrind", "-q", "--tool=callgrind",
+                              "--callgrind-out-file=/dev/null", REQUESTS, "ask"],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        assert r.out == out, (r.out, out)
+
+
 # What was accessed while nothing was simulated is in no cache, nor what another thread has used
 # the cache for since.
 def test_caches_that_have_forgotten():

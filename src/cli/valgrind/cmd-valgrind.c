@@ -239,6 +239,7 @@ static void begin_trace(struct valgrind_job *job)
 		.take_records = take_records,
 		.describe = describe,
 		.dump = valgrind_write,
+		.print = valgrind_print,
 		.data = job};
 }
 

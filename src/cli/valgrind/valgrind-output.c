@@ -107,11 +107,27 @@ void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...)
 
 	if (job->opts.quiet)
 		return;
+	if (job->in_line)
+		putc('\n', job->log);
+	job->in_line = false;
 	fprintf(job->log, "==%u== ", pid);
 	va_start(ap, fmt);
 	vfprintf(job->log, fmt, ap);
 	va_end(ap);
 	putc('\n', job->log);
+}
+
+void valgrind_print(struct traced_program *p, const char *text, bool marked)
+{
+	struct valgrind_job *job = valgrind_job_of(p);
+
+	for (; *text; text++) {
+		if (marked && !job->in_line)
+			fprintf(job->log, "**%u** ", p->pid);
+		putc(*text, job->log);
+		job->in_line = *text != '\n';
+	}
+	fflush(job->log);
 }
 
 /* Where the profile of @pid goes, but for what parts and threads have behind it; to be freed. */

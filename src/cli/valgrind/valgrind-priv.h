@@ -26,6 +26,7 @@ struct valgrind_job {
 	struct simulation_opts simulation;
 	char *command; /* as text; owned */
 	FILE *log;     /* messages */
+	bool in_line;  /* what was printed there last has not ended its line */
 	bool lost;     /* a profile could not be written */
 };
 
@@ -40,6 +41,8 @@ void valgrind_write(struct traced_program *p, const char *trigger);
 void valgrind_say_totals(struct traced_program *p);
 /* "==PID== text" where messages go. */
 void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...) printf_like(3, 4);
+/* There, what a client request prints; if it is @marked lines have "**PID** " in front of them. */
+void valgrind_print(struct traced_program *p, const char *text, bool marked);
 int valgrind_open_log(struct valgrind_job *job);
 /* Before the command runs: whether its profile can be written. -1 after saying that it cannot. */
 int valgrind_check_output(const struct valgrind_job *job);
