@@ -194,6 +194,19 @@ def test_fields():
         assert re.search(r"\d\.\d{9}:", script(path, "--ns"))
 
 
+def test_names_steer_no_terminal():
+    with scratch() as d:
+        evil = "a\033[31m\nb\x7f\u009bc"
+        shutil.copy("/bin/true", f"{d}/{evil}")
+        sampled(f"{d}/a", f"{d}/{evil}", 0x400000, 0x10000, 0, [0x401000], evil)
+        for args in [], ["-D"]:
+            out = script(f"{d}/a", *args)
+            assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", out), ascii(out)
+            assert out.count("a?[31m?b???c") == 2, ascii(out)
+        assert len(script(f"{d}/a").splitlines()) == 1
+        assert json.loads(script(f"{d}/a", "--json"))["comm"] == evil
+
+
 def test_filters():
     with scratch() as d:
         path = f"{d}/a"

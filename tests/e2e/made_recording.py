@@ -7,10 +7,11 @@ def record(kind, misc, payload):
     return struct.pack("<IHH", kind, misc, 8 + len(payload)) + payload
 
 
-def sampled(path, file, start, size, offset, addresses):
-    """Writes the recording @path of a process that maps @file and is sampled at @addresses."""
+def sampled(path, file, start, size, offset, addresses, name="made"):
+    """Writes the recording @path of a process of this @name that maps @file and is sampled at
+    @addresses."""
     user, pid = 2, 4242
-    comm = record(3, user, struct.pack("<II", pid, pid) + b"made\0")
+    comm = record(3, user, struct.pack("<II", pid, pid) + name.encode() + b"\0")
     mapped = record(1, user, struct.pack("<IIQQQ", pid, pid, start, size, offset)
                     + file.encode() + b"\0")
     samples = [record(9, user, struct.pack("<QIIQ", ip, pid, pid, 1000 + i))

@@ -5,6 +5,7 @@
 
 #include "cli/json.h"
 #include "cli/profile/profile.h"
+#include "cli/put-name.h"
 
 struct report_opts {
 	struct reading_filter filter;
@@ -193,10 +194,13 @@ static void json_event(const struct profile *p, struct reading *r, int event)
 
 static void print(const struct profile *p, struct reading *r, bool json)
 {
-	if (!p->samples && !json)
+	if (!p->samples && !json) {
 		printf("# no samples\n");
-	else if (reading_machine(r) && !json)
-		printf("# modeled: %s\n", reading_machine(r));
+	} else if (reading_machine(r) && !json) {
+		printf("# modeled: ");
+		put_name(stdout, 0, reading_machine(r));
+		putchar('\n');
+	}
 	if (p->group && p->samples && json)
 		json_group(p, r);
 	else if (p->group && p->samples)

@@ -1,10 +1,10 @@
 /* A profile as a table for people. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/profile/profile.h"
+#include "cli/put-name.h"
 
 static const char *short_name(const char *object)
 {
@@ -74,15 +74,10 @@ static struct widths measure(const struct profile *p, int event)
 	return w;
 }
 
-/* Names are the measured program's: they neither steer a terminal nor begin a row. */
 static void print_name(FILE *out, const char *before, int width, const char *name)
 {
-	int len = (int)strlen(name);
-
 	fputs(before, out);
-	for (; *name; name++)
-		fputc(iscntrl((unsigned char)*name) ? '?' : *name, out);
-	fprintf(out, "%*s", width > len ? width - len : 0, "");
+	put_name(out, -width, name);
 }
 
 /* What a row is of. */
@@ -139,8 +134,9 @@ void profile_print(const struct profile *p, const struct reading *r, int event, 
 {
 	struct widths w = measure(p, event);
 
-	fprintf(out, "# %" PRIu64 " samples of %s, standing for %" PRIu64 "\n#\n", p->counts[event],
-		reading_event_name(r, event), p->period[event]);
+	fprintf(out, "# %" PRIu64 " samples of ", p->counts[event]);
+	put_name(out, 0, reading_event_name(r, event));
+	fprintf(out, ", standing for %" PRIu64 "\n#\n", p->period[event]);
 	fprintf(out, "#");
 	if (p->children)
 		fprintf(out, " Children   ");
@@ -173,9 +169,12 @@ void profile_print_group(const struct profile *p, const struct reading *r, FILE 
 
 	fprintf(out, "# %" PRIu64 " samples of several events: counts, and shares of each\n#\n#",
 		p->samples);
-	for (u32 e = 0; e < p->group; e++)
-		if (is_in_group(p, e))
-			fprintf(out, " %*s", group_width(r, e), reading_event_name(r, (int)e));
+	for (u32 e = 0; e < p->group; e++) {
+		if (is_in_group(p, e)) {
+			fputc(' ', out);
+			put_name(out, group_width(r, e), reading_event_name(r, (int)e));
+		}
+	}
 	print_headings(p, w, out);
 	fprintf(out, "\n#\n");
 	for (u32 i = 0; i < p->n; i++) {

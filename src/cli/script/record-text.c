@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "cli/put-name.h"
+
 static void dec(FILE *f, const char *name, uint64_t v)
 {
 	fprintf(f, " %s=%" PRIu64, name, v);
@@ -11,6 +13,12 @@ static void dec(FILE *f, const char *name, uint64_t v)
 static void hex(FILE *f, const char *name, uint64_t v)
 {
 	fprintf(f, " %s=%#" PRIx64, name, v);
+}
+
+static void text(FILE *f, const char *name, const char *v)
+{
+	fprintf(f, " %s=", name);
+	put_name(f, 0, v);
 }
 
 static void words(FILE *f, const char *name, const uint64_t *v, uint64_t nr)
@@ -128,7 +136,7 @@ static void mmap_record(FILE *f, const struct ap_record_mmap *m, bool two)
 		hex(f, "prot", m->prot);
 		hex(f, "flags", m->flags);
 	}
-	fprintf(f, " filename=%s", m->filename);
+	text(f, "filename", m->filename);
 }
 
 static void namespaces(FILE *f, const struct ap_record_namespaces *n)
@@ -155,7 +163,7 @@ static void body(FILE *f, const struct ap_record *rec)
 	case PERF_RECORD_COMM:
 		dec(f, "pid", rec->comm.pid);
 		dec(f, "tid", rec->comm.tid);
-		fprintf(f, " comm=%s", rec->comm.comm);
+		text(f, "comm", rec->comm.comm);
 		break;
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_FORK:
@@ -196,7 +204,7 @@ static void body(FILE *f, const struct ap_record *rec)
 		dec(f, "len", rec->ksymbol.len);
 		dec(f, "ksym_type", rec->ksymbol.ksym_type);
 		hex(f, "flags", rec->ksymbol.flags);
-		fprintf(f, " name=%s", rec->ksymbol.name);
+		text(f, "name", rec->ksymbol.name);
 		break;
 	case PERF_RECORD_BPF_EVENT:
 		dec(f, "type", rec->bpf_event.type);
@@ -206,7 +214,7 @@ static void body(FILE *f, const struct ap_record *rec)
 		break;
 	case PERF_RECORD_CGROUP:
 		dec(f, "id", rec->cgroup.id);
-		fprintf(f, " path=%s", rec->cgroup.path);
+		text(f, "path", rec->cgroup.path);
 		break;
 	case PERF_RECORD_TEXT_POKE:
 		hex(f, "addr", rec->text_poke.addr);

@@ -2,18 +2,23 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/put-name.h"
 #include "cli/script/script-priv.h"
 #include "data/reg-names.h"
 
 static void print_symbol(const struct sym_place *at, u32 fields, FILE *out)
 {
 	if (fields & BIT(FIELD_SYM)) {
-		fprintf(out, " %s", at->symbol ? at->symbol : "[unknown]");
+		fputc(' ', out);
+		put_name(out, 0, at->symbol ? at->symbol : "[unknown]");
 		if (at->symbol && (fields & BIT(FIELD_SYMOFF)))
 			fprintf(out, "+0x%" PRIx64, at->offset);
 	}
-	if (fields & BIT(FIELD_DSO))
-		fprintf(out, " (%s)", at->object);
+	if (fields & BIT(FIELD_DSO)) {
+		fputs(" (", out);
+		put_name(out, 0, at->object);
+		fputc(')', out);
+	}
 }
 
 static void print_chain(struct script_job *job, const struct data_item *item, u32 fields, FILE *out)
@@ -99,8 +104,10 @@ static void print_start(struct script_job *job, const struct data_item *item, u3
 	bool chain = (fields & BIT(FIELD_IP)) && reading_has_chain(&job->reading, item);
 	char room[16], time[40];
 
-	if (fields & BIT(FIELD_COMM))
-		fprintf(out, chain ? "%s " : "%16s ", reading_comm(&job->reading, item, room));
+	if (fields & BIT(FIELD_COMM)) {
+		put_name(out, chain ? 0 : 16, reading_comm(&job->reading, item, room));
+		fputc(' ', out);
+	}
 	if ((fields & BIT(FIELD_PID)) && (fields & BIT(FIELD_TID)))
 		fprintf(out, "%5d/%-5d ", (int)id->pid, (int)id->tid);
 	else if (fields & (BIT(FIELD_PID) | BIT(FIELD_TID)))
@@ -137,9 +144,10 @@ void script_print_text(struct script_job *job, const struct data_item *item)
 	print_start(job, item, fields, out);
 	if (fields & BIT(FIELD_PERIOD))
 		fprintf(out, "%10" PRIu64 " ", reading_period(&job->reading, item));
-	if (fields & BIT(FIELD_EVENT))
-		fprintf(out, "%*s: ", width_of_names(job),
-			reading_event_name(&job->reading, item->event));
+	if (fields & BIT(FIELD_EVENT)) {
+		put_name(out, width_of_names(job), reading_event_name(&job->reading, item->event));
+		fputs(": ", out);
+	}
 	if (fields & BIT(FIELD_TRACE))
 		script_print_trace(job, item, out);
 	if (fields & BIT(FIELD_ADDR))

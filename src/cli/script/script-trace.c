@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/put-name.h"
 #include "cli/script/script-priv.h"
 #include "data/tracing-format.h"
 
@@ -26,7 +27,8 @@ static void print_field(const struct data_field *f, const struct ap_bytes *raw, 
 	size_t at = f->offset, len = f->size;
 	u64 v;
 
-	fprintf(out, "%s=", f->name);
+	put_name(out, 0, f->name);
+	fputc('=', out);
 	if (at > raw->len || len > raw->len - at)
 		return;
 	if (f->dynamic) {
