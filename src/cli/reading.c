@@ -124,6 +124,10 @@ int reading_open(struct reading *r, const struct command *cmd, const struct read
 		return -1;
 	if (data_reader_open(&r->data, r->fd, name, &err))
 		return command_error(cmd, "%s", ap_error_text(&err, text, sizeof(text)));
+	if (r->cpus.range && order)
+		reading_needs(r, (struct reading_need){
+					 PERF_SAMPLE_CPU, "--cpu", "CPU",
+					 "`anyperf record` records it without -i and --exact"});
 	data_rounds_init(&r->rounds);
 	r->rounds.live = order == READING_LIVE;
 	r->view = sym_view_new();
@@ -224,6 +228,40 @@ static bool is_wanted(const struct reading *r, const struct data_item *item)
 	       is_comm_wanted(r, reading_comm(r, item, room));
 }
 
+void reading_needs(struct reading *r, struct reading_need need)
+{
+	CHECK(r->nr_needs < READING_NEEDS);
+	r->need[r->nr_needs++] = need;
+}
+
+static bool is_dummy(const struct data_event *e)
+{
+	return e->attr.type == PERF_TYPE_SOFTWARE && e->attr.config == PERF_COUNT_SW_DUMMY;
+}
+
+/* A stream names its events as it goes, in front of their records. */
+static bool has_needs(struct reading *r)
+{
+	for (; r->events_seen < data_reader_events(r->data); r->events_seen++) {
+		const struct data_event *e = data_reader_event(r->data, r->events_seen);
+
+		for (u32 i = 0; i < r->nr_needs; i++) {
+			const struct reading_need *need = &r->need[i];
+
+			/* A dummy tells of threads and mappings, and has no samples. */
+			if ((e->attr.sample_type & need->any_of) || is_dummy(e))
+				continue;
+			r->refused = true;
+			command_error(r->cmd, "%s: the samples of '%s' have no %s%s%s",
+				      need->option, reading_event_name(r, (int)r->events_seen),
+				      need->part, need->instead ? "; " : "",
+				      need->instead ? need->instead : "");
+			return false;
+		}
+	}
+	return true;
+}
+
 int reading_next(struct reading *r, struct data_item *item)
 {
 	struct ap_error err;
@@ -239,6 +277,8 @@ int reading_next(struct reading *r, struct data_item *item)
 		}
 		n = r->order ? data_rounds_next(&r->rounds, r->data, item, &err)
 			     : data_reader_next(r->data, item, &err);
+		if (!has_needs(r))
+			return 0;
 		if (n < 0)
 			command_error(r->cmd, "%s", ap_error_text(&err, text, sizeof(text)));
 		if (n <= 0)

@@ -68,6 +68,16 @@ struct reading_set {
 	u32 n;
 };
 
+/* What samples must have, so that an option can be followed. */
+struct reading_need {
+	u64 any_of;          /* PERF_SAMPLE_*: one of these */
+	const char *option;  /* "--cpu" */
+	const char *part;    /* "CPU" */
+	const char *instead; /* a sentence on what records it; NULL: there is nothing to say */
+};
+
+#define READING_NEEDS 16
+
 enum reading_order {
 	READING_AS_IT_STANDS, /* and not filtered */
 	READING_BY_TIME,
@@ -88,6 +98,10 @@ struct reading {
 	enum reading_order order;
 	bool data_maps; /* set by the caller: mappings are wanted that are not executable */
 	bool ids_known;
+	struct reading_need need[READING_NEEDS];
+	u32 nr_needs;
+	u32 events_seen;               /* that have all of them */
+	bool refused;                  /* another one has not, which was said: no more is read */
 	u64 lost;                      /* as records have told so far */
 	char *arch;                    /* owned; NULL: not asked for yet */
 	char *machine;                 /* likewise */
@@ -103,7 +117,13 @@ must_check int reading_open(struct reading *r, const struct command *cmd,
 			    const struct reading_filter *filter, enum reading_order order);
 void reading_close(struct reading *r);
 
-/* The next record that is wanted: 1, or 0 at the end. What ends before is said. */
+/* Before the first record is read. Not in a READING_AS_IT_STANDS, of which nothing is asked. */
+void reading_needs(struct reading *r, struct reading_need need);
+
+/*
+ * The next record that is wanted: 1, or 0 at the end. What ends before is said, and what an event
+ * lacks that is needed, with `refused`.
+ */
 must_check int reading_next(struct reading *r, struct data_item *item);
 
 /* The thread's name, or ":TID" in @room (16 bytes). */

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from e2e import ENV, Skip, main, run, scratch
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 SPIN = os.environ["E2E_SPIN"]
 NAMESAKES = os.environ["E2E_NAMESAKES"]
@@ -113,6 +113,18 @@ def test_what_a_group_has_read():
         both = json.loads(report(path, "--json", "--group"))
         assert [e["period"] for e in both["events"]] == [leader["period"], member["period"]], both
         assert mine == perf_rows(path, "--no-children", "--no-group"), mine
+
+
+def test_cpus_of_a_recording_without_them():
+    with scratch() as d:
+        record(f"{d}/a", "-i", "-e", USER, [SPIN, "20"])
+        with open(f"{d}/stream", "wb") as out:
+            subprocess.run([ANYPERF, "record", "-q", "-i", "-e", USER, "-o", "-", "--", SPIN, "20"],
+                           stdout=out, check=True, env=ENV)
+        for name in "a", "stream":
+            r = run("report", "-i", f"{d}/{name}", "-C", "0")
+            assert r.status == 2 and not r.out, r
+            assert f"--cpu: the samples of '{USER}' have no CPU; `anyperf record`" in r.err, r
 
 
 def test_json():

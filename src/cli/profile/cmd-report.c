@@ -246,7 +246,7 @@ static int read_all(struct profile *p, struct reading *r, const struct report_op
 		if (item.record.type == PERF_RECORD_SAMPLE && item.decoded)
 			profile_add(p, r, &item);
 	}
-	return 0;
+	return r->refused ? -1 : 0;
 }
 
 static int run(int argc, char **argv)

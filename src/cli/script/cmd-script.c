@@ -117,6 +117,8 @@ static int run(int argc, char **argv)
 		status = cmd_script.failure;
 	while (!status && !ferror(stdout) && reading_next(&job.reading, &item))
 		show(&job, &item);
+	if (job.reading.refused)
+		status = cmd_script.failure;
 	if (!status && job.reading.lost)
 		command_error(&cmd_script, "%" PRIu64 " samples were lost when it was recorded",
 			      job.reading.lost);
