@@ -185,13 +185,32 @@ def test_fields():
         assert re.search(r"\bSP:0x[0-9a-f]+ ", script(path, "-F", "+uregs")) or \
             os.uname().machine not in ("x86_64", "aarch64")
         same_as_perf(path, "-F", "ip,sym,uregs")
-        for other in ("addr", "data_src", "weight", "phys_addr", "brstack", "period", "trace",
-                      "symoff"):
+        for other in "addr", "data_src", "brstack", "period", "trace", "symoff":
             script(path, "-F", f"comm,{other}")
         r = run("script", "-i", path, "-F", "nonsense")
         assert r.status == 2 and "'nonsense' is none of comm, pid" in r.err, r
         assert run("script", "-i", path, "-F", "comm,+ip").status == 2
         assert re.search(r"\d\.\d{9}:", script(path, "--ns"))
+
+
+def test_fields_that_no_sample_has():
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-i", "-e", USER, [SPIN, "20"])
+        for field, what in (("addr", "address; `anyperf record -d` records it"),
+                            ("data_src", "source of data; `anyperf record -d` records it"),
+                            ("weight", "weight"), ("phys_addr", "physical address"),
+                            ("cpu", "CPU; `anyperf record` records it without -i and --exact"),
+                            ("uregs", "registers; `anyperf record --user-regs=all` records them")):
+            for fields in f"comm,{field}", f"+{field}":
+                r = run("script", "-i", path, "-F", fields)
+                assert r.status == 2 and not r.out, r
+                assert f"-F {field}: the samples of '{USER}' have no {what}" in r.err, r
+        script(path, "-F", "-cpu")
+        script(path, "-F", "comm,addr", "--json")
+        sampled(f"{d}/b", SPIN, 0x400000, 0x10000, 0, [0x401000])
+        r = run("script", "-i", f"{d}/b", "-F", "cpu")
+        assert r.status == 2 and "-F cpu: the samples of" in r.err, r
 
 
 def test_names_steer_no_terminal():

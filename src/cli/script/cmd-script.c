@@ -15,7 +15,7 @@ static const struct option table[] = {
 	 .help = "show these fields of each sample, separated by commas, as in comm,tid,time,ip,sym",
 	 .more = "They are comm, pid, tid, cpu, time, period, event, trace, addr, ip, sym, symoff, dso, uregs, "
 		 "brstack, weight, data_src and phys_addr. With + or - in front they are added to the usual "
-		 "ones, or taken away."},
+		 "ones, or taken away. What the samples of an event do not have is refused."},
 	{OPTION_FLAG, 0, "ns", AT(ns), .help = "show times in nanoseconds"},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "write a line of JSON for each sample"},
 	{OPTION_FLAG, 'D', "dump-raw-trace", AT(dump),
@@ -115,6 +115,8 @@ static int run(int argc, char **argv)
 	if (reading_open(&job.reading, &cmd_script, &job.opts.filter,
 			 job.opts.dump ? READING_AS_IT_STANDS : READING_BY_TIME))
 		status = cmd_script.failure;
+	else if (!job.opts.dump && !job.opts.json)
+		script_fields_need(&job);
 	while (!status && !ferror(stdout) && reading_next(&job.reading, &item))
 		show(&job, &item);
 	if (job.reading.refused)

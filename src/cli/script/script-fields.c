@@ -55,6 +55,39 @@ int script_fields_parse(struct script_job *job)
 	return 0;
 }
 
+/* Of fields that show nothing, or a 0, where samples lack them. */
+void script_fields_need(struct script_job *job)
+{
+	static const struct {
+		enum script_field field;
+		u64 any_of;
+		const char *option, *part, *instead;
+	} needs[] = {
+		{FIELD_PID, PERF_SAMPLE_TID, "-F pid", "process", NULL},
+		{FIELD_TID, PERF_SAMPLE_TID, "-F tid", "thread", NULL},
+		{FIELD_CPU, PERF_SAMPLE_CPU, "-F cpu", "CPU",
+		 "`anyperf record` records it without -i and --exact"},
+		{FIELD_TIME, PERF_SAMPLE_TIME, "-F time", "time", NULL},
+		{FIELD_ADDR, PERF_SAMPLE_ADDR, "-F addr", "address",
+		 "`anyperf record -d` records it"},
+		{FIELD_IP, PERF_SAMPLE_IP, "-F ip", "instruction's address", NULL},
+		{FIELD_UREGS, PERF_SAMPLE_REGS_USER, "-F uregs", "registers",
+		 "`anyperf record --user-regs=all` records them"},
+		{FIELD_WEIGHT, PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT, "-F weight",
+		 "weight", "`perf record -W` records it"},
+		{FIELD_DATA_SRC, PERF_SAMPLE_DATA_SRC, "-F data_src", "source of data",
+		 "`anyperf record -d` records it"},
+		{FIELD_PHYS_ADDR, PERF_SAMPLE_PHYS_ADDR, "-F phys_addr", "physical address",
+		 "`perf record --phys-data` records it"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
+		if ((job->chosen | job->added) & BIT(needs[i].field))
+			reading_needs(&job->reading,
+				      (struct reading_need){needs[i].any_of, needs[i].option,
+							    needs[i].part, needs[i].instead});
+}
+
 u32 script_fields_of(const struct script_job *job, const struct data_item *item)
 {
 	const struct data_event *e = data_reader_event(job->reading.data,

@@ -50,6 +50,9 @@ struct script_job {
 /* Reads -F. 0, or -1 after saying what is wrong. */
 must_check int script_fields_parse(struct script_job *job);
 
+/* What samples must have for -F; once the recording is open. */
+void script_fields_need(struct script_job *job);
+
 /* What is shown of a sample. */
 u32 script_fields_of(const struct script_job *job, const struct data_item *item);
 
