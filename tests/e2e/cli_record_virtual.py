@@ -175,9 +175,14 @@ def test_branches():
                 assert flags == ["-", "-", "-", "0", kind], line
                 assert branches == [branches[0]] * 32 and ip in (source[2:], target[2:]), line
             if shutil.which("perf"):
-                p = subprocess.run(["perf", "script", "-i", f"{d}/a", "-F", "ip,brstack"],
-                                   capture_output=True, text=True, env=ENV, check=False, timeout=60)
-                assert [x.split() for x in p.stdout.splitlines()] == [x.split() for x in lines], p
+                for fields in ("ip,brstack", "ip,dso,brstack", "brstacksym", "dso,brstacksym",
+                               "+brstack"):
+                    p = subprocess.run(["perf", "script", "-i", f"{d}/a", "-F", fields],
+                                       capture_output=True, text=True, env=ENV, check=False,
+                                       timeout=60)
+                    ours = script(f"{d}/a", fields)
+                    assert [x.split() for x in p.stdout.splitlines()] == \
+                        [x.split() for x in ours], (fields, p)
         record(f"{d}/a", "-j", "any_call,u", "-e", "instructions:u", "-c", "1009", "--", FIXED)
         assert all(len(line.split()) == 1 for line in script(f"{d}/a", "ip,brstack"))
 

@@ -14,7 +14,7 @@ static const struct option table[] = {
 	{OPTION_STR, 'F', "fields", "FIELDS", AT(fields),
 	 .help = "show these fields of each sample, separated by commas, as in comm,tid,time,ip,sym",
 	 .more = "They are comm, pid, tid, cpu, time, period, event, trace, addr, ip, sym, symoff, dso, uregs, "
-		 "brstack, weight, data_src and phys_addr. With + or - in front they are added to the usual "
+		 "brstack, brstacksym, weight, data_src and phys_addr. With + or - in front they are added to the usual "
 		 "ones, or taken away. What the samples of an event do not have is refused."},
 	{OPTION_FLAG, 0, "ns", AT(ns), .help = "show times in nanoseconds"},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "write a line of JSON for each sample"},

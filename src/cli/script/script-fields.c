@@ -7,12 +7,25 @@
 #define F(name) (1u << FIELD_##name)
 
 static const char *const names[FIELD_NUM] = {
-	[FIELD_COMM] = "comm",     [FIELD_PID] = "pid",           [FIELD_TID] = "tid",
-	[FIELD_CPU] = "cpu",       [FIELD_TIME] = "time",         [FIELD_PERIOD] = "period",
-	[FIELD_EVENT] = "event",   [FIELD_TRACE] = "trace",       [FIELD_ADDR] = "addr",
-	[FIELD_IP] = "ip",         [FIELD_SYM] = "sym",           [FIELD_SYMOFF] = "symoff",
-	[FIELD_DSO] = "dso",       [FIELD_UREGS] = "uregs",       [FIELD_BRSTACK] = "brstack",
-	[FIELD_WEIGHT] = "weight", [FIELD_DATA_SRC] = "data_src", [FIELD_PHYS_ADDR] = "phys_addr",
+	[FIELD_COMM] = "comm",
+	[FIELD_PID] = "pid",
+	[FIELD_TID] = "tid",
+	[FIELD_CPU] = "cpu",
+	[FIELD_TIME] = "time",
+	[FIELD_PERIOD] = "period",
+	[FIELD_EVENT] = "event",
+	[FIELD_TRACE] = "trace",
+	[FIELD_ADDR] = "addr",
+	[FIELD_IP] = "ip",
+	[FIELD_SYM] = "sym",
+	[FIELD_SYMOFF] = "symoff",
+	[FIELD_DSO] = "dso",
+	[FIELD_UREGS] = "uregs",
+	[FIELD_BRSTACK] = "brstack",
+	[FIELD_BRSTACKSYM] = "brstacksym",
+	[FIELD_WEIGHT] = "weight",
+	[FIELD_DATA_SRC] = "data_src",
+	[FIELD_PHYS_ADDR] = "phys_addr",
 };
 
 static int find(const char *name, size_t len)
@@ -37,8 +50,8 @@ int script_fields_parse(struct script_job *job)
 			return command_error(
 				&cmd_script,
 				"-F: '%.*s' is none of comm, pid, tid, cpu, time, period, event, "
-				"trace, addr, ip, sym, symoff, dso, uregs, brstack, weight, "
-				"data_src, phys_addr",
+				"trace, addr, ip, sym, symoff, dso, uregs, brstack, "
+				"brstacksym, weight, data_src, phys_addr",
 				(int)(len < 40 ? len : 40), p);
 		if (sign == '+')
 			job->added |= 1u << field;

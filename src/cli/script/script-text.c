@@ -83,13 +83,41 @@ static const char *branch_type(u32 type)
 	return type < ARRAY_SIZE(names) ? names[type] : "";
 }
 
-static void print_branches(const struct ap_branch_stack *b, FILE *out)
+/* A branch may lead from one mode into the other; the kernel has the upper half on all CPUs. */
+static void print_end_of_branch(struct script_job *job, const struct data_item *item, u64 addr,
+				u32 fields, FILE *out)
 {
+	struct sym_place at = {0};
+
+	if (fields & (BIT(FIELD_BRSTACKSYM) | BIT(FIELD_DSO)))
+		reading_find(&job->reading, item, addr, addr >> 63, &at);
+	if (!(fields & BIT(FIELD_BRSTACKSYM))) {
+		fprintf(out, "0x%" PRIx64, addr);
+	} else {
+		put_name(out, 0, at.symbol ? at.symbol : "[unknown]");
+		if (at.symbol)
+			fprintf(out, "+0x%" PRIx64, at.offset);
+	}
+	if (fields & BIT(FIELD_DSO)) {
+		fputc('(', out);
+		put_name(out, 0, at.object);
+		fputc(')', out);
+	}
+}
+
+static void print_branches(struct script_job *job, const struct data_item *item, u32 fields,
+			   FILE *out)
+{
+	const struct ap_branch_stack *b = &item->record.sample.branch_stack;
+
 	for (u64 i = 0; i < b->nr; i++) {
 		const struct perf_branch_entry *e = &b->entries[i];
 
-		fprintf(out, " 0x%" PRIx64 "/0x%" PRIx64 "/%c/%c/%c/%d/%s ", (u64)e->from,
-			(u64)e->to,
+		fputc(' ', out);
+		print_end_of_branch(job, item, e->from, fields, out);
+		fputc('/', out);
+		print_end_of_branch(job, item, e->to, fields, out);
+		fprintf(out, "/%c/%c/%c/%d/%s ",
 			e->mispred     ? 'M'
 			: e->predicted ? 'P'
 				       : '-',
@@ -161,7 +189,9 @@ void script_print_text(struct script_job *job, const struct data_item *item)
 	if (fields & BIT(FIELD_UREGS))
 		print_registers(job, &s->regs_user, out);
 	if (fields & BIT(FIELD_BRSTACK))
-		print_branches(&s->branch_stack, out);
+		print_branches(job, item, fields & ~BIT(FIELD_BRSTACKSYM), out);
+	if (fields & BIT(FIELD_BRSTACKSYM))
+		print_branches(job, item, fields, out);
 	if (fields & BIT(FIELD_PHYS_ADDR))
 		fprintf(out, " %16" PRIx64, s->phys_addr);
 	fputc('\n', out);
