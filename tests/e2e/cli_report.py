@@ -100,6 +100,20 @@ def test_namesakes():
             assert "\033" not in report(path, "-s", sort)
 
 
+def test_files_of_one_name():
+    """Each is a row of its own, and called so that they can be told apart."""
+    with scratch() as d:
+        for folder in "one", "two":
+            os.mkdir(f"{d}/{folder}")
+            shutil.copy(SPIN, f"{d}/{folder}/twin")
+        shutil.copy(SPIN, f"{d}/other")
+        record(f"{d}/a", "-e", USER, ["sh", "-c",
+                                      f"{d}/one/twin 60; {d}/two/twin 60; {d}/other 60"])
+        for keys in "dso", "dso,sym":
+            found = set(re.findall(r"^ +[\d.]+% +\d+  (\S+)", report(f"{d}/a", "-s", keys), re.M))
+            assert {f"{d}/one/twin", f"{d}/two/twin", "other"} <= found, found
+
+
 def test_what_a_group_has_read():
     """Of {a,b}:S only the leader samples, and says how often the other has happened."""
     with scratch() as d:

@@ -304,7 +304,8 @@ const struct command cmd_report = {
 			 "`Overhead` is the share of what happened in the function itself, `Samples` how "
 			 "many samples that were. With --children `Children` is the share of the function "
 			 "with all that it called, and `Self` its own. `[.]` is user mode, `[k]` the kernel. "
-			 "An address stands where nobody knows a symbol."},
+			 "An address stands where nobody knows a symbol. An object stands with its folder where "
+			 "another one has the same name."},
 			{"Several events",
 			 "A recording of several events has a table for each. With --group there is one table, "
 			 "with the counts of all events and their shares beside each other: of an exact profile "

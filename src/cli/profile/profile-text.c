@@ -6,11 +6,16 @@
 #include "cli/profile/profile.h"
 #include "cli/put-name.h"
 
-static const char *short_name(const char *object)
+const char *profile_base_name(const char *path)
 {
-	const char *slash = strrchr(object, '/');
+	const char *slash = strrchr(path, '/');
 
-	return slash && slash[1] ? slash + 1 : object;
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *shown_name(const char *path, bool in_full)
+{
+	return in_full ? path : profile_base_name(path);
 }
 
 double profile_percent(u64 part, u64 whole)
@@ -28,7 +33,7 @@ static const char *line_of(const struct profile_row *row, char *room)
 {
 	if (!row->file)
 		return "??:0";
-	snprintf(room, 300, "%s:%u", short_name(row->file), row->line);
+	snprintf(room, 300, "%s:%u", profile_base_name(row->file), row->line);
 	return room;
 }
 
@@ -66,10 +71,11 @@ static struct widths measure(const struct profile *p, int event)
 		if (row->event != event)
 			continue;
 		widen(&w.comm, row->comm ? row->comm : "");
-		widen(&w.object, row->object ? short_name(row->object) : "");
+		widen(&w.object, row->object ? shown_name(row->object, row->in_full) : "");
 		widen(&w.symbol, symbol_of(row, room));
 		widen(&w.line, line_of(row, room));
-		widen(&w.data, row->data.object ? short_name(row->data.object) : "");
+		widen(&w.data,
+		      row->data.object ? shown_name(row->data.object, row->data_in_full) : "");
 	}
 	return w;
 }
@@ -90,14 +96,14 @@ static void print_place(const struct profile *p, const struct profile_row *row, 
 	if (p->keys & PROFILE_COMM)
 		print_name(out, "  ", w.comm, row->comm);
 	if (p->keys & PROFILE_OBJECT)
-		print_name(out, "  ", w.object, short_name(row->object));
+		print_name(out, "  ", w.object, shown_name(row->object, row->in_full));
 	if (p->keys & PROFILE_SYMBOL)
 		print_name(out, row->kernel ? "  [k] " : "  [.] ", more ? w.symbol : 0,
 			   symbol_of(row, room));
 	if (p->keys & PROFILE_LINE)
 		print_name(out, "  ", p->keys & PROFILE_DATA ? w.line : 0, line_of(row, room));
 	if (p->keys & PROFILE_DATA) {
-		print_name(out, "  ", w.data, short_name(row->data.object));
+		print_name(out, "  ", w.data, shown_name(row->data.object, row->data_in_full));
 		print_name(out, "  ", 0, data_of(row, room));
 	}
 	fputc('\n', out);

@@ -197,8 +197,49 @@ static int by_children(const void *a, const void *b)
 	return x->children > y->children ? -1 : 1;
 }
 
+struct profile_object {
+	const char *path;
+	bool *in_full;
+};
+
+static int by_base_name(const void *a, const void *b)
+{
+	const struct profile_object *x = a, *y = b;
+	int order = strcmp(profile_base_name(x->path), profile_base_name(y->path));
+
+	return order ? order : strcmp(x->path, y->path);
+}
+
+/* Of one base name, the first and the last differ if any do. */
+static void find_namesakes(struct profile *p)
+{
+	struct profile_object *o = calloc(p->n * 2 + 1, sizeof(*o));
+	u32 n = 0;
+
+	CHECK(o);
+	for (u32 i = 0; i < p->n; i++) {
+		struct profile_row *row = &p->rows[i];
+
+		if (row->object)
+			o[n++] = (struct profile_object){row->object, &row->in_full};
+		if (row->data.object)
+			o[n++] = (struct profile_object){row->data.object, &row->data_in_full};
+	}
+	qsort(o, n, sizeof(*o), by_base_name);
+	for (u32 i = 0, end; i < n; i = end) {
+		const char *base = profile_base_name(o[i].path);
+
+		for (end = i + 1; end < n && !strcmp(profile_base_name(o[end].path), base); end++)
+			;
+		for (u32 k = i; k < end; k++)
+			*o[k].in_full = strcmp(o[i].path, o[end - 1].path) != 0;
+	}
+	free(o);
+}
+
 void profile_sort(struct profile *p)
 {
+	find_namesakes(p);
 	/* The index is of no use any more. */
 	free(p->index);
 	p->index = NULL;

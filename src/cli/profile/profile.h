@@ -25,6 +25,8 @@ struct profile_row {
 	int event;
 	char *comm;         /* owned; NULL unless asked for */
 	const char *object; /* NULL unless asked for */
+	bool in_full;       /* another row's object has its base name; `data_in_full` likewise */
+	bool data_in_full;
 	const char *symbol; /* NULL: `addr` instead */
 	u64 addr;           /* in the object; the symbol's beginning, if there is one */
 	bool kernel;
@@ -58,7 +60,7 @@ struct profile {
 
 void profile_add(struct profile *p, struct reading *r, const struct data_item *item);
 
-/* By event, then the largest share first. */
+/* By event, then the largest share first; and which objects have to be shown with their folder. */
 void profile_sort(struct profile *p);
 
 /* Prints the table of one event, at most @rows of it. */
@@ -67,6 +69,9 @@ void profile_print(const struct profile *p, const struct reading *r, int event, 
 
 /* The same for a group, of all events. */
 void profile_print_group(const struct profile *p, const struct reading *r, FILE *out);
+
+/* What stands behind the last slash of a path. */
+const char *profile_base_name(const char *path);
 
 double profile_percent(u64 part, u64 whole);
 
