@@ -74,7 +74,8 @@ def test_children():
 def test_keys():
     with scratch() as d:
         path = f"{d}/a"
-        record(path, "-e", USER, ["sh", "-c", f"{SPIN} 60; true"])
+        n = record(path, "-e", USER, ["sh", "-c", f"{SPIN} 60; true"])
+        assert re.search(rf"^ +100\.00% +{n}$", report(path, "-s", ""), re.M), report(path, "-s", "")
         by_comm = report(path, "--sort", "comm")
         assert "spin" in by_comm and "burn" not in by_comm and "Symbol" not in by_comm
         by_symbol = report(path, "-s", "sym", "--stdio")

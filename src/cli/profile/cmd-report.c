@@ -34,7 +34,8 @@ static int set_group(void *into, const char *arg, char *why, size_t size)
 static const struct option table[] = {
 	{OPTION_GROUP, .help = "What is shown"},
 	{OPTION_STR, 's', "sort", "KEYS", AT(sort),
-	 .help = "add up by these keys: comm, dso, sym, line, data (comm,dso,sym)"},
+	 .help = "add up by these keys: comm, dso, sym, line, data (comm,dso,sym)",
+	 .more = "Of an empty list all samples are one row, as with perf report."},
 	{OPTION_FLAG, 0, "children", AT(children),
 	 .help = "also add to each function what those took that it called; needs call chains"},
 	{OPTION_CALL, 0, "group", .optional = "EVENT", .call = set_group,
