@@ -10,13 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "elf/build-id.h"
 #include "elf/elf-file.h"
+#include "sym/debug-file.h"
 #include "sym/demangle.h"
 #include "sym/line-reader.h"
 #include "sym/symbols.h"
-
-#define DEBUG_DIR "/usr/lib/debug/.build-id"
 
 struct table_function {
 	u64 start, end;
@@ -37,8 +35,8 @@ struct mapped_file {
 
 struct function_table {
 	struct mapped_file file, debug;
-	char path[512], debug_path[128]; /* the latter "" if there is none */
-	struct table_function *fn;       /* by address; owned */
+	char path[512], debug_path[DEBUG_PATH_MAX]; /* the latter of use if `debug` is mapped */
+	struct table_function *fn;                  /* by address; owned */
 	size_t n, room;
 	struct table_section section[16];
 	u32 nr_sections;
@@ -49,18 +47,7 @@ struct function_table {
 
 static bool map_file(struct mapped_file *f, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-
-	if (fd < 0)
-		return false;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-		f->len = (size_t)st.st_size;
-		f->map = mmap(NULL, f->len, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (f->map == MAP_FAILED)
-			f->map = NULL;
-	}
-	close(fd);
+	f->map = (void *)sym_map_file(path, &f->len);
 	if (f->map && elf_file_open(&f->im, f->map, f->len))
 		return true;
 	if (f->map)
@@ -200,20 +187,6 @@ static void settle(struct function_table *t)
 	}
 }
 
-static void find_debug_file(struct function_table *t)
-{
-	struct elf_build_id id;
-	char text[41];
-
-	if (!elf_build_id_of_file(t->path, &id) || id.size < 2)
-		return;
-	elf_build_id_text(&id, text);
-	snprintf(t->debug_path, sizeof(t->debug_path), "%s/%.2s/%s.debug", DEBUG_DIR, text,
-		 text + 2);
-	if (!map_file(&t->debug, t->debug_path))
-		t->debug_path[0] = 0;
-}
-
 struct function_table *function_table_load(const char *path)
 {
 	struct function_table *t = calloc(1, sizeof(*t));
@@ -226,7 +199,8 @@ struct function_table *function_table_load(const char *path)
 		return NULL;
 	}
 	read_sections(t);
-	find_debug_file(t);
+	if (sym_debug_file(path, NULL, t->debug_path))
+		(void)map_file(&t->debug, t->debug_path);
 	t->segments = sym_segments_load(path);
 	if (!t->segments || !read_tables(t, &t->file.im) ||
 	    (t->debug.map && !read_tables(t, &t->debug.im))) {

@@ -6,11 +6,11 @@
 #include <sys/auxv.h>
 
 #include "base/check.h"
+#include "sym/debug-file.h"
 #include "sym/symbols.h"
 
-#define KERNEL    "[kernel.kallsyms]"
-#define JIT_MAP   "/tmp/perf-%u.map"
-#define DEBUG_DIR "/usr/lib/debug/.build-id"
+#define KERNEL  "[kernel.kallsyms]"
+#define JIT_MAP "/tmp/perf-%u.map"
 
 /* A file, or what has a name in brackets. */
 struct sym_object {
@@ -371,13 +371,9 @@ static void load_vdso(struct sym_object *o)
 
 static struct sym_symbols *load_debug_file(const char *running, const struct elf_build_id *id)
 {
-	char text[41], path[sizeof(DEBUG_DIR) + 60];
+	char path[DEBUG_PATH_MAX];
 
-	if (id->size < 2)
-		return NULL;
-	elf_build_id_text(id, text);
-	snprintf(path, sizeof(path), "%s/%.2s/%s.debug", DEBUG_DIR, text, text + 2);
-	return sym_symbols_load_debug(path, running, id);
+	return sym_debug_file(running, id, path) ? sym_symbols_load_debug(path, running, id) : NULL;
 }
 
 /* perf keeps copies of what it has recorded. */
@@ -412,12 +408,8 @@ static void load(struct sym_object *o)
 	o->segments = sym_segments_load(o->path);
 	o->other_build = !elf_build_id_is(o->path, &o->id);
 	if (!o->symbols || !sym_symbols_complete(o->symbols)) {
-		struct elf_build_id own = o->id;
-		struct sym_symbols *debug;
+		struct sym_symbols *debug = load_debug_file(o->path, &o->id);
 
-		if (!own.size)
-			(void)elf_build_id_of_file(o->path, &own);
-		debug = load_debug_file(o->path, &own);
 		if (debug) {
 			sym_symbols_free(o->symbols);
 			o->symbols = debug;

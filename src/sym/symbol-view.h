@@ -4,8 +4,8 @@
  *
  * Symbols of an object are loaded when an address in it is asked for first. They come from the file
  * itself, if it is still the one that was recorded (by its build id), else from its debug file
- * below /usr/lib/debug/.build-id, else from what the file exports, else from the copy in perf's
- * cache. The kernel's come from /proc/kallsyms, if the running kernel is the one that was recorded.
+ * (debug-file.h), else from what the file exports, else from the copy in perf's cache. The kernel's
+ * come from /proc/kallsyms, if the running kernel is the one that was recorded.
  *
  * Lifetime: new .. free; names live as long.
  */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "elf/elf-file.h"
+#include "sym/debug-file.h"
 #include "sym/demangle.h"
 #include "sym/plt.h"
 
@@ -229,22 +230,6 @@ fail:
 	return NULL;
 }
 
-static const void *map_file(const char *path, size_t *len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	void *p = MAP_FAILED;
-
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-		*len = (size_t)st.st_size;
-		p = mmap(NULL, *len, PROT_READ, MAP_PRIVATE, fd, 0);
-	}
-	close(fd);
-	return p == MAP_FAILED ? NULL : p;
-}
-
 /* @running: the file that runs, if @path is only its debug file. */
 static struct sym_symbols *load_files(const char *path, const char *running,
 				      const struct elf_build_id *id)
@@ -256,11 +241,11 @@ static struct sym_symbols *load_files(const char *path, const char *running,
 
 	if (!elf_build_id_is(path, id))
 		return NULL;
-	map = map_file(path, &len);
+	map = sym_map_file(path, &len);
 	if (!map)
 		return NULL;
 	if (running && elf_build_id_is(running, id))
-		other_map = map_file(running, &other_len);
+		other_map = sym_map_file(running, &other_len);
 	if (elf_file_open(&im, map, len))
 		s = load_image(&im, other_map && elf_file_open(&other, other_map, other_len)
 					    ? &other
@@ -474,7 +459,7 @@ struct sym_segments *sym_segments_of_bytes(const void *bytes, size_t len)
 struct sym_segments *sym_segments_load(const char *path)
 {
 	size_t len;
-	const void *map = map_file(path, &len);
+	const void *map = sym_map_file(path, &len);
 	struct sym_segments *s;
 
 	if (!map)

@@ -331,6 +331,43 @@ def test_stubs_of_shared_libraries():
         assert f"{stub[1]} getppid@plt+0x0\n" in out, out
 
 
+def test_a_linked_debug_file():
+    """As gdb finds it: beside the file, in .debug, below /usr/lib/debug; if it is the one."""
+    if not shutil.which("gcc") or not shutil.which("objcopy"):
+        raise Skip("needs gcc and objcopy")
+    with scratch() as d:
+        prog, debug = f"{d}/bin/prog", f"{d}/bin/prog.debug"
+        os.mkdir(f"{d}/bin")
+        os.mkdir(f"{d}/bin/.debug")
+        with open(f"{d}/a.c", "w", encoding="utf-8") as f:
+            f.write("static void hidden(void) { }\nint main(void) { hidden(); }\n")
+        subprocess.run(["gcc", "-g", "-no-pie", "-Wl,--build-id=none", "-o", prog, f"{d}/a.c"],
+                       check=True)
+        at = int(re.search(r"(\w+) t hidden$", subprocess.run(
+            ["nm", prog], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
+        subprocess.run(["objcopy", "--only-keep-debug", prog, debug], check=True)
+        subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", prog],
+                       check=True)
+        sampled(f"{d}/a", prog, 0x400000, 0x10000, 0, [at])
+
+        def name():
+            line = run("report", "-i", f"{d}/a", "-s", "line").out
+            return script(f"{d}/a", "-F", "ip,sym").split()[1], "a.c:1" in line
+        assert name() == ("hidden", True)
+        shutil.move(debug, f"{d}/bin/.debug/prog.debug")
+        assert name()[0] == "hidden"
+        p = subprocess.run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs none /usr/lib/debug && "
+                            f"mkdir -p /usr/lib/debug{d}/bin && "
+                            f"mv {d}/bin/.debug/prog.debug /usr/lib/debug{d}/bin && "
+                            f"{ANYPERF} script -i {d}/a -F ip,sym; "
+                            f"mv /usr/lib/debug{d}/bin/prog.debug {d}/bin/.debug"],
+                           capture_output=True, text=True, env=ENV, check=False)
+        assert "hidden" in p.stdout or "unshare" in p.stderr or "mount" in p.stderr, p
+        with open(f"{d}/bin/.debug/prog.debug", "ab") as f:
+            f.write(b"\n")
+        assert name() == ("[unknown]", False)
+
+
 def test_through_a_pipe():
     with subprocess.Popen([ANYPERF, "record", "-q", "-e", USER, "-o", "-", "--", SPIN, "50"],
                           stdout=subprocess.PIPE, env=ENV) as p:

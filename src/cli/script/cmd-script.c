@@ -142,8 +142,9 @@ const struct command cmd_script = {
 		(const struct section[]){
 			{"Names",
 			 "Symbols come from the files that were recorded, if they are still the same by "
-			 "their build ids, from their debug files below /usr/lib/debug/.build-id, and from "
-			 "/proc/kallsyms for the kernel that runs. Copied stacks (`record -g=dwarf`) are "
+			 "their build ids, from their debug files (by build id below /usr/lib/debug/.build-id, or "
+			 "by .gnu_debuglink beside the file, in .debug there, and in its folder below "
+			 "/usr/lib/debug), and from /proc/kallsyms for the kernel that runs. Copied stacks (`record -g=dwarf`) are "
 			 "followed with libdw, where that is installed. Functions that the compiler has "
 			 "put into others are not named apart, as with perf script --no-inline."},
 			{"Tracepoints",
