@@ -217,6 +217,18 @@ def parts(places, noun, *args):
     return seen
 
 
+def test_threads_that_are_not_there():
+    """Who names them is told, whatever the form: without them the sum would be another one."""
+    with Running("sleep", "30") as p:
+        for more in (["-e", "cs"], ["-e", "task-clock,cs"], ["-x,"], ["-j"], ["--per-thread"],
+                     ["-I", "50"]):
+            for tids in f"{p.pid},999999999", f"999999999,{p.pid}":
+                r = run("stat", "-t", tids, *more, "--", "echo", "has run")
+                assert r.status == 125 and not r.out, r
+                assert "there is no process or thread 999999999" in r.err, r
+                assert "partial" not in r.err and "elapsed" not in r.err, r
+
+
 def test_counts_of_a_part():
     """[STAT-11]"""
     with Running(sys.executable, "-c", IDLE) as p:
@@ -233,10 +245,6 @@ def test_counts_of_a_part():
         assert [c["status"] for c in report["counts"]] == 2 * ["partial"], report
         leads, member = (c["opened_places"] for c in report["counts"])
         assert 0 < member <= leads < 20, report
-        # Whoever is named and has gone.
-        report, = stat_json("-t", f"{p.pid},999999999", "-e", "cs", "true")
-        c, = report["counts"]
-        assert (c["status"], c["reason"]["cause"]) == ("partial", "no-task"), report
     if may_measure_cpus() and os.cpu_count() > 1:
         assert parts(os.cpu_count(), "CPUs", "-a", "-e", "cs")
 

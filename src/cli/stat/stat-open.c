@@ -229,6 +229,21 @@ static void note_refusals(struct stat_job *st)
 	}
 }
 
+/* Whoever names a thread wants its counts, as perf and -p take it. 0, or -1 after saying which. */
+static int check_threads(struct stat_job *st)
+{
+	char text[1100];
+
+	for (u32 i = 0; st->opts.tids && i < st->nr_events; i++) {
+		const struct report_event *ev = &st->events[i];
+
+		if (ev->refused && ev->error.cause == AP_CAUSE_NO_TASK)
+			return command_error(&cmd_stat, "%s",
+					     ap_error_text(&ev->error, text, sizeof(text)));
+	}
+	return 0;
+}
+
 /* Gives tracepoints their filters, in every place. 0, or -1 after saying why not. */
 static int set_filters(struct stat_job *st)
 {
@@ -296,6 +311,8 @@ int stat_open(struct stat_job *st)
 		return none_opened(st, &err);
 	describe_places(st);
 	note_refusals(st);
+	if (check_threads(st))
+		return -1;
 	stat_print_partial(st);
 	st->last = must_alloc((size_t)ap_specs_count(st->specs) * ap_counters_places(st->counters),
 			      sizeof(*st->last));

@@ -136,7 +136,7 @@ const struct option stat_option_table[] = {
 	{OPTION_STR, 'p', "pid", "PIDS", AT(pids), .complete = COMPLETE_PID,
 	 .help = "these processes with all their threads, separated by commas"},
 	{OPTION_STR, 't', "tid", "TIDS", AT(tids), .complete = COMPLETE_PID,
-	 .help = "these threads, separated by commas"},
+	 .help = "these threads, separated by commas; all must be there"},
 	{OPTION_FLAG, 'a', "all-cpus", AT(all_cpus), .help = "everything on all CPUs"},
 	{OPTION_STR, 'C', "cpu", "CPUS", AT(cpus),
 	 .help = "everything on these CPUs, as in 0-3,8; all must be online"},
