@@ -122,6 +122,18 @@ def test_too_few_descriptors_to_find_threads():
         assert seen == {0, 125}, seen
 
 
+def test_a_soft_limit_is_raised_to_find_threads():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    for target in (["-p", os.getpid()], ["-a", "--per-thread"]):
+        if "-a" in target and not may_measure_cpus():
+            continue
+        for limit in range(5, 9):
+            r = run("stat", *target, "-e", "cs", "sh", "-c", "ulimit -S -n",
+                    preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                  (n, hard)))
+            assert r.status == 0 and r.out == f"{limit}\n", r
+
+
 def online():
     return sorted(c for c in os.sched_getaffinity(0))
 

@@ -45,8 +45,18 @@ static int unread(struct ap_error *err, const char *path)
 	return limit ? ap__remedy(err, -e, "raise the limit (ulimit -n)") : -e;
 }
 
+/* A soft limit of descriptors is in nobody's way, here as little as for events. */
+static DIR *open_dir(struct ap_machine *m, const char *path)
+{
+	DIR *dir = opendir(path);
+
+	if (!dir && errno == EMFILE && !ap__nofile_raise(m, 1024))
+		dir = opendir(path);
+	return dir;
+}
+
 /* Every thread that process @pid has now. */
-static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
+static int tids_of(struct tids *t, struct ap_machine *m, pid_t pid, struct ap_error *err)
 {
 	unsigned int before = t->n;
 	struct dirent *d;
@@ -54,7 +64,7 @@ static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = pid > 0 ? opendir(path) : NULL;
+	dir = pid > 0 ? open_dir(m, path) : NULL;
 	/* It may be there all the same, and passed over it would be missing from a sum. */
 	if (!dir && pid > 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
 		return unread(err, path);
@@ -73,9 +83,9 @@ static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
 }
 
 /* Every thread of the machine. Processes that end meanwhile are left out. */
-static int tids_of_all(struct tids *t, struct ap_error *err)
+static int tids_of_all(struct tids *t, struct ap_machine *m, struct ap_error *err)
 {
-	DIR *proc = opendir("/proc");
+	DIR *proc = open_dir(m, "/proc");
 	struct dirent *d;
 	int r = 0;
 
@@ -83,7 +93,7 @@ static int tids_of_all(struct tids *t, struct ap_error *err)
 		return unread(err, "/proc");
 	while ((!r || r == -ESRCH) && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
-			r = tids_of(t, (pid_t)atoi(d->d_name), err);
+			r = tids_of(t, m, (pid_t)atoi(d->d_name), err);
 	closedir(proc);
 	return r == -ESRCH ? 0 : r;
 }
@@ -190,7 +200,7 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 		if (tids_add(&tids, t.tids[i]))
 			goto nomem;
 	for (unsigned int i = 0; i < t.npids; i++) {
-		r = tids_of(&tids, t.pids[i], err);
+		r = tids_of(&tids, m, t.pids[i], err);
 		if (r)
 			goto out;
 		out->listed = true;
@@ -202,7 +212,7 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 	if (t.command && tids_add(&tids, ap_command_pid(t.command)))
 		goto nomem;
 	if (t.every_thread) {
-		r = tids_of_all(&tids, err);
+		r = tids_of_all(&tids, m, err);
 		if (r)
 			goto out;
 		out->listed = true;
