@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,18 @@ int reading_next(struct reading *r, struct data_item *item)
 		if (!r->order || is_wanted(r, item))
 			return 1;
 	}
+}
+
+void reading_say_losses(const struct reading *r)
+{
+	if (r->lost)
+		command_error(r->cmd, "%" PRIu64 " samples were lost when it was recorded",
+			      r->lost);
+	if (r->parts.unknown)
+		command_error(r->cmd,
+			      "%" PRIu64 " samples are left out: the recording knows none of the "
+			      "events that they have counts of",
+			      r->parts.unknown);
 }
 
 const char *reading_comm(const struct reading *r, const struct data_item *item, char *room)

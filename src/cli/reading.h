@@ -126,6 +126,9 @@ void reading_needs(struct reading *r, struct reading_need need);
  */
 must_check int reading_next(struct reading *r, struct data_item *item);
 
+/* At the end: how many samples are missing, if any are, and why. */
+void reading_say_losses(const struct reading *r);
+
 /* The thread's name, or ":TID" in @room (16 bytes). */
 const char *reading_comm(const struct reading *r, const struct data_item *item, char *room);
 

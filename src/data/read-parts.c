@@ -78,6 +78,7 @@ bool data_parts_begin(struct data_parts *p, const struct data_item *item)
 	p->item = *item;
 	p->at = 0;
 	p->nr = (u32)n;
+	p->known = false;
 	return true;
 }
 
@@ -91,6 +92,7 @@ bool data_parts_next(struct data_parts *p, struct data_reader *r, struct data_it
 
 		if (event < 0)
 			continue;
+		p->known = true;
 		e = data_reader_event(r, (u32)event);
 		period = happened(p, v, e->attr.inherit ? p->item.record.id.tid : 0);
 		if (!period)
@@ -101,5 +103,7 @@ bool data_parts_next(struct data_parts *p, struct data_reader *r, struct data_it
 		item->record.sample.period = period;
 		return true;
 	}
+	p->unknown += p->nr && !p->known;
+	p->at = p->nr = 0;
 	return false;
 }

@@ -18,6 +18,8 @@ struct data_parts {
 	struct data_item item; /* the sample */
 	struct ap_value *value;
 	u32 at, nr, room;            /* value[at..nr] are to be told */
+	bool known;                  /* one of them is of an event of the file */
+	u64 unknown;                 /* samples of which none was: nothing has been told of them */
 	struct data_part_last *last; /* what each event had counted then: a table by hash; owned */
 	u32 nr_last, room_last;
 };

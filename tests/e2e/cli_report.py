@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 from e2e import ANYPERF, ENV, Skip, main, run, scratch
+from made_recording import sampled
 
 SPIN = os.environ["E2E_SPIN"]
 NAMESAKES = os.environ["E2E_NAMESAKES"]
@@ -166,6 +167,22 @@ def test_losses_are_told():
                                                                                      "3000"])
         r = run("report", "-i", path)
         assert r.status == 0 and re.search(r"report: \d+ samples were lost", r.err), r
+
+
+def test_samples_of_unknown_events_are_told():
+    """Of a group that was read, whose events the file does not name."""
+    with scratch() as d:
+        at = [0x401000, 0x401010, 0x401020]
+        reads = [[(7, 10)], [(8, 10), (9, 5)], [(9, 6)]]
+        said = "2 samples are left out: the recording knows none of the events"
+        sampled(f"{d}/a", SPIN, 0x400000, 0x10000, 0, at, event_id=7, reads=reads)
+        for command in "report", "script":
+            r = run(command, "-i", f"{d}/a")
+            assert r.status == 0 and said in r.err, r
+        assert len(run("script", "-i", f"{d}/a").out.splitlines()) == 1
+        reads[1][0] = (7, 20)
+        sampled(f"{d}/a", SPIN, 0x400000, 0x10000, 0, at[:2], event_id=7, reads=reads[:2])
+        assert not run("report", "-i", f"{d}/a").err
 
 
 def test_wrong_calls():

@@ -279,10 +279,7 @@ static int run(int argc, char **argv)
 			profile_sort(&profile);
 			print(&profile, &reading, opts.json);
 		}
-		if (reading.lost)
-			command_error(&cmd_report,
-				      "%" PRIu64 " samples were lost when it was recorded",
-				      reading.lost);
+		reading_say_losses(&reading);
 	}
 	profile_release(&profile);
 	reading_close(&reading);

@@ -121,9 +121,8 @@ static int run(int argc, char **argv)
 		show(&job, &item);
 	if (job.reading.refused)
 		status = cmd_script.failure;
-	if (!status && job.reading.lost)
-		command_error(&cmd_script, "%" PRIu64 " samples were lost when it was recorded",
-			      job.reading.lost);
+	if (!status)
+		reading_say_losses(&job.reading);
 	reading_close(&job.reading);
 	return status;
 }
