@@ -34,7 +34,8 @@ struct command {
 	const struct section *sections;     /* NULL: none */
 	const char *see_also;               /* more manual pages, "perf-stat(1), ..."; NULL: none */
 	bool takes_command;                 /* the first operand begins a program's command line */
-	bool hidden;                        /* left out of listings */
+	const char *between; /* "--vs": there may be more, which it parts; else NULL */
+	bool hidden;         /* left out of listings */
 
 	/*
 	 * What the command exits with when anyperf itself fails: 125 where the exit status is that

@@ -199,6 +199,20 @@ def test_bash_completes():
     assert "true" in complete("anyperf", "stat", "-r", "3", "tru")
     assert complete("anyperf", "help", "doc") == ["doctor"]
     assert complete("anyperf", "stat", "--event", "=", "minor-f") == ["minor-faults"]
+    for words in (["stat", "--translations", "=", ""], ["stat", "--translations", ""]):
+        assert complete("anyperf", *words) == ["off", "tree", "user"], words
+    # Where the words are in the argument's name; what is in capitals stands for something.
+    assert complete("anyperf", "valgrind", "--tool", "=", "") == ["callgrind", "cachegrind"]
+    assert complete("anyperf", "valgrind", "--dump-instr", "=", "y") == ["yes"]
+    assert complete("anyperf", "record", "--call-graph", "=", "d") == ["dwarf"]
+    assert complete("anyperf", "stat", "--model-windows", "=", "") == ["no", "auto"]
+    assert "none" in complete("anyperf", "stat", "--machine", "=", "")
+    # Another program behind --vs.
+    assert complete("anyperf", "compare", "ls", "--v") == ["--vs"]
+    assert complete("anyperf", "compare", "--", "ls", "-l", "--vs", "ls", "--v") == ["--vs"]
+    assert "true" in complete("anyperf", "compare", "ls", "-l", "--vs", "tru")
+    assert complete("anyperf", "compare", "ls", "--vs", "ls", os.path.abspath(__file__)[:-1]) == \
+        [os.path.abspath(__file__)]
     # Readline has colons as words of their own, and puts back what stands behind the last.
     assert complete("anyperf", "stat", "-e", "cs", ":", "u,minor-f") == ["u,minor-faults"]
     assert complete("anyperf", "stat", "--event", "=", "cs", ":", "u,minor-f") == ["u,minor-faults"]

@@ -264,6 +264,7 @@ const struct command cmd_compare = {
 	.sections = compare_sections,
 	.see_also = "anyperf-stat(1)",
 	.takes_command = true,
+	.between = "--vs",
 	.failure = 125,
 	.run = run,
 };

@@ -222,7 +222,7 @@ const struct section compare_sections[] = {
 
 static bool is_separator(const char *word)
 {
-	return !strcmp(word, "--vs");
+	return !strcmp(word, cmd_compare.between);
 }
 
 /* Takes argv apart at each --vs. */

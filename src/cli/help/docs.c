@@ -37,12 +37,59 @@ static void spellings(const struct option *o, const char *between)
 		printf("--%s%s", negation(o), o->name);
 }
 
+/*
+ * The length of the i-th word that the argument can be, and *@word, which does not end there; 0
+ * behind the last one, after which none may be asked for. Where the table has no list of them, they
+ * are in the argument's name, as in "no|auto|N/EVERY", and what has other characters stands for
+ * something.
+ */
+static size_t word_of(const struct option *o, size_t i, const char **word)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+	const char *p = o->arg;
+
+	if (o->words) {
+		*word = o->words[i];
+		return *word ? strlen(*word) : 0;
+	}
+	if (!p || !strchr(p, '|'))
+		return 0;
+	for (;; p++) {
+		size_t len = strcspn(p, "|");
+
+		*word = p;
+		if (len && strspn(p, chars) >= len && !i--)
+			return len;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
+/* All of them. */
+static void put_words(const struct option *o)
+{
+	const char *word;
+	size_t len;
+
+	for (size_t i = 0; (len = word_of(o, i, &word)); i++)
+		printf("%s%.*s", i ? " " : "", (int)len, word);
+}
+
+static bool has_words(const struct option *o)
+{
+	const char *word;
+
+	return word_of(o, 0, &word);
+}
+
+/* What stands for something may be a file. */
 static void bash_words(const struct option *o)
 {
 	printf("COMPREPLY=($(compgen -W '");
-	for (size_t i = 0; o->words[i]; i++)
-		printf("%s%s", i ? " " : "", o->words[i]);
-	printf("' -- \"$cur\"))");
+	put_words(o);
+	printf("' -- \"$cur\")%s)",
+	       o->complete == COMPLETE_FILE ? " $(compgen -f -- \"$cur\")" : "");
 }
 
 static void bash_arguments(const struct command *cmd)
@@ -53,7 +100,7 @@ static void bash_arguments(const struct command *cmd)
 		printf("\t\t");
 		spellings(o, " | ");
 		printf(") ");
-		if (o->words)
+		if (has_words(o))
 			bash_words(o);
 		else if (o->complete == COMPLETE_EVENT)
 			printf("_anyperf_events");
@@ -80,7 +127,7 @@ static void bash_command(const struct command *cmd)
 			putchar(' ');
 			spellings(o, " ");
 		}
-		printf(" ' && return\n");
+		printf(" ' '%s' && return\n", cmd->between ? cmd->between : "");
 	}
 	printf("\t\t[[ $cur == -* ]] && COMPREPLY=($(compgen -W '-h --help");
 	for (const struct option *o = cmd->options; o && o->kind; o++) {
@@ -111,10 +158,11 @@ static int bash(void)
 	     "\t((at < COMP_CWORD)) && COMPREPLY=(\"${COMPREPLY[@]#\"${cur%\"${cur##*:}\"}\"}\")\n"
 	     "\tcompopt -o nospace 2>/dev/null\n"
 	     "}\n\n"
-	     "# $1: the options that take an argument. Succeeds if the program to run stands on the\n"
-	     "# line already, and lets that program's own completion go on.\n"
+	     "# $1: the options that take an argument; $2: what stands between programs, if there can be\n"
+	     "# more. Succeeds if a program to run stands on the line already, and lets that program's\n"
+	     "# own completion go on.\n"
 	     "_anyperf_operand() {\n"
-	     "\tlocal i\n"
+	     "\tlocal i k\n"
 	     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 	     "\t\tcase ${COMP_WORDS[i]} in\n"
 	     "\t\t--) ((i++)); break ;;\n"
@@ -124,11 +172,20 @@ static int bash(void)
 	     "\t\tesac\n"
 	     "\tdone\n"
 	     "\t((i < COMP_CWORD)) || return 1\n"
+	     "\tfor ((k = i; k < COMP_CWORD; k++)); do\n"
+	     "\t\t[[ $2 && ${COMP_WORDS[k]} == \"$2\" ]] && ((i = k + 1))\n"
+	     "\tdone\n"
+	     "\tif ((i == COMP_CWORD)); then\n"
+	     "\t\tCOMPREPLY=($(compgen -c -- \"$cur\"))\n"
+	     "\t\treturn\n"
+	     "\tfi\n"
 	     "\tif declare -F _command_offset >/dev/null; then\n"
 	     "\t\t_command_offset \"$i\"\n"
 	     "\telse\n"
 	     "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
 	     "\tfi\n"
+	     "\t[[ $2 && $cur == -* ]] && COMPREPLY+=($(compgen -W \"$2\" -- \"$cur\"))\n"
+	     "\treturn 0\n"
 	     "}\n\n"
 	     "_anyperf() {\n"
 	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev at=$COMP_CWORD\n"
@@ -183,10 +240,13 @@ static void zsh_option(const struct option *o)
 		putchar(':');
 		quoted(o->arg, "'\\''", "[]:\\");
 		putchar(':');
-		if (o->words) {
+		if (has_words(o) && o->complete == COMPLETE_FILE) {
+			printf(" _alternative \"words\\:word\\:(");
+			put_words(o);
+			printf(")\" \"files\\:file\\:_files\"");
+		} else if (has_words(o)) {
 			putchar('(');
-			for (size_t i = 0; o->words[i]; i++)
-				printf("%s%s", i ? " " : "", o->words[i]);
+			put_words(o);
 			putchar(')');
 		} else if (o->complete == COMPLETE_EVENT)
 			printf("_anyperf_events");
@@ -209,6 +269,17 @@ static int zsh(void)
 	     "\tevents=(${(f)\"$(anyperf list --names 2>/dev/null)\"})\n"
 	     "\tcompset -P '*[,{]'\n"
 	     "\t_describe -V event events -S ''\n"
+	     "}\n\n"
+	     "# $1 stands between programs; words are those behind the options.\n"
+	     "_anyperf_programs() {\n"
+	     "\tlocal -a before=(\"${(@)words[1,CURRENT-1]}\")\n"
+	     "\tlocal at=${before[(I)$1]}\n"
+	     "\tif ((at)); then\n"
+	     "\t\tshift at words\n"
+	     "\t\t((CURRENT -= at))\n"
+	     "\tfi\n"
+	     "\t((CURRENT > 1)) && [[ $PREFIX == -* ]] && compadd -- $1\n"
+	     "\t_normal\n"
 	     "}\n\n"
 	     "_anyperf() {\n"
 	     "\tlocal -a commands\n"
@@ -237,7 +308,9 @@ static int zsh(void)
 			if (!skipped(o))
 				zsh_option(o);
 		printf("\t\t\t'(- *)'{-h,--help}'[list the options]'");
-		if (cmd->takes_command)
+		if (cmd->between)
+			printf(" \\\n\t\t\t'*:: : _anyperf_programs %s'", cmd->between);
+		else if (cmd->takes_command)
 			printf(" \\\n\t\t\t'*:: :_normal'");
 		else if (cmd == &cmd_list)
 			printf(" \\\n\t\t\t'*:event:_anyperf_events'");
@@ -281,10 +354,9 @@ static int fish(void)
 				printf(" -r -F");
 			else if (o->arg)
 				printf(" -x");
-			if (o->words) {
+			if (has_words(o)) {
 				printf(" -a '");
-				for (size_t w = 0; o->words[w]; w++)
-					printf("%s%s", w ? " " : "", o->words[w]);
+				put_words(o);
 				printf("'");
 			} else if (o->complete == COMPLETE_EVENT)
 				printf(" -a '(__anyperf_events)'");
@@ -303,6 +375,10 @@ static int fish(void)
 			printf("complete -c anyperf -n '__fish_seen_subcommand_from %s' -a "
 			       "'(__fish_complete_subcommand --fcs-skip=2)'\n",
 			       cmd->name);
+		if (cmd->between)
+			printf("complete -c anyperf -n '__fish_seen_subcommand_from %s' -l %s -x -a "
+			       "'(__fish_complete_command)' -d 'another program'\n",
+			       cmd->name, cmd->between + strspn(cmd->between, "-"));
 		else if (cmd == &cmd_list)
 			printf("complete -c anyperf -n '__fish_seen_subcommand_from list' -f -a "
 			       "'(__anyperf_events)'\n");

@@ -98,7 +98,8 @@ static int add_toggle(void *into, const char *arg, char *why, size_t size)
 	}
 
 const struct option valgrind_option_table[] = {
-	{OPTION_STR, 0, "tool", "TOOL", AT(tool_name), .help = "callgrind or cachegrind"},
+	{OPTION_STR, 0, "tool", "callgrind|cachegrind", AT(tool_name),
+	 .help = "whose profile it is"},
 	{OPTION_STR, 0, "log-file", "FILE", AT(log_file), .complete = COMPLETE_FILE,
 	 .help = "messages go to FILE instead of standard error; %p and %q{VAR} as below"},
 	{OPTION_FLAG, 'q', "quiet", AT(quiet), .help = "say nothing that is no mistake"},
