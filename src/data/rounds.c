@@ -39,6 +39,7 @@ static bool hold(struct data_rounds *o, const struct data_item *item)
 {
 	size_t size = ALIGN_UP(item->header->size, 8);
 	bool timed = item->decoded && (item->record.id.has & PERF_SAMPLE_TIME);
+	u64 time;
 
 	if (o->used + size > o->room) {
 		size_t room = o->room ? o->room * 2 : 1 << 18;
@@ -59,10 +60,9 @@ static bool hold(struct data_rounds *o, const struct data_item *item)
 		o->held_room = room;
 	}
 	/* A LOST record and the like have the time of what they were read behind. */
-	o->held[o->nr] = (struct data_held){timed   ? item->record.id.time
-					    : o->nr ? o->newest
-						    : 0,
-					    item->offset, o->nr, item->unpacked, o->used};
+	time = timed ? item->record.id.time : o->nr ? o->newest : 0;
+	o->unsorted |= o->nr && time < o->held[o->nr - 1].time;
+	o->held[o->nr] = (struct data_held){time, item->offset, o->nr, item->unpacked, o->used};
 	memcpy(o->bytes + o->used, item->header, item->header->size);
 	o->used += size;
 	o->nr++;
@@ -105,8 +105,10 @@ static void drop_given(struct data_rounds *o)
 /* What is not newer than @limit can be given. */
 static void make_ready(struct data_rounds *o, u64 limit)
 {
-	if (o->nr)
+	/* What comes from one buffer is in order already. */
+	if (o->unsorted)
 		qsort(o->held, o->nr, sizeof(*o->held), by_time);
+	o->unsorted = false;
 	for (u32 i = 0; i < o->nr; i++)
 		o->held[i].seq = i;
 	o->next = o->ready = 0;

@@ -21,6 +21,7 @@ struct data_rounds {
 	struct data_held *held; /* owned */
 	u32 nr, held_room;
 	u32 next, ready; /* held[next..ready] are given; sorted */
+	bool unsorted;   /* one came that is older than the one in front of it */
 	u64 newest;      /* of this round */
 	u64 limit;       /* the newest of the round before */
 	bool live;       /* each round is given at its end, which is then told; for who watches */

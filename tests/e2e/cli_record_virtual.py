@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 from e2e import ANYPERF, ENV, Skip, main, run, scratch
+from made_recording import sampled
 
 FIXED = os.environ["E2E_FIXED"]
 SPIN = os.environ["E2E_SPIN"]
@@ -34,6 +35,26 @@ def script(path, fields):
     r = run("script", "-i", path, "-F", fields)
     assert r.status == 0, r
     return r.out.split("\n")[:-1]
+
+
+def test_records_in_order_are_not_sorted():
+    """Reading them takes a fifth fewer instructions than reading them backwards."""
+    with scratch() as d:
+        n, size = 20000, 8 + 24
+        sampled(f"{d}/ordered", SPIN, 0x400000, 0x10000, 0, [0x401000] * n)
+        with open(f"{d}/ordered", "rb") as f:
+            data = f.read()
+        samples = [data[-size * i:][:size] for i in range(1, n + 1)]
+        with open(f"{d}/backwards", "wb") as f:
+            f.write(data[:-size * n] + b"".join(samples))
+        took, said = [], []
+        for name in "ordered", "backwards":
+            r = run("stat", "-j", "--pmu=virtual", "-e", "instructions:u", "--", ANYPERF, "report",
+                    "-i", f"{d}/{name}")
+            assert r.status == 0, r
+            took.append(json.loads(r.err.splitlines()[0])["counts"][0]["value"])
+            said.append(r.out)
+        assert said[0] == said[1] and took[0] < 0.9 * took[1], (took, said)
 
 
 def count():
