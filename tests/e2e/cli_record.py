@@ -348,6 +348,22 @@ def test_the_whole_machine():
         assert text is None or set(re.findall(r"\[(\d+)\]", text)) == {"000"}, text
 
 
+def test_descriptors_are_left_to_list_what_runs():
+    """Events had taken all below the soft limit: names were missing, or the file was not made."""
+    if run("record", "-a", "-o", "/dev/null", "true").status == 125:
+        raise Skip("may not record whole CPUs")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with scratch() as d:
+        for limit in range(5, 16):
+            for target in [], ["-a"]:
+                r = run("record", *target, "-e", "cpu-clock", "-o", f"{d}/a", "--", "true",
+                        preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                      (n, hard)))
+                assert r.status == 0, (limit, r)
+                names = re.findall(r" COMM .* comm=(\S+)", run("script", "-D", "-i", f"{d}/a").out)
+                assert len(set(names)) > 1 or not target, (limit, names)
+
+
 def test_cgroups():
     r = run("record", "-e", USER, "-G", "no-such-cgroup", "-o", "/dev/null", "true")
     assert r.status == 125 and re.search("cgroup|paranoid", r.err), r

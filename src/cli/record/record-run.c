@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "cli/record/record-exact.h"
@@ -246,6 +248,23 @@ static void finish(struct record_job *job)
 	record_output_summary(job);
 }
 
+/*
+ * Events may take all descriptors that there are. So many are held back as are needed when they are
+ * open: the file and one more, and two folders where processes are listed.
+ */
+static int open_events(struct record_job *job)
+{
+	int spare[4], n = record_opts_has_target(&job->opts) ? 4 : 2, r;
+
+	for (int i = 0; i < n; i++)
+		spare[i] = eventfd(0, EFD_CLOEXEC);
+	r = record_open(job);
+	for (int i = 0; i < n; i++)
+		if (spare[i] >= 0)
+			close(spare[i]);
+	return r;
+}
+
 int record_run(struct record_job *job)
 {
 	const struct record_opts *o = &job->opts;
@@ -263,7 +282,7 @@ int record_run(struct record_job *job)
 	if (o->switch_when == SWITCH_SIGNAL)
 		job->signals.own = SIGUSR2;
 	signal(SIGPIPE, SIG_IGN); /* the command has been made, and keeps what it had */
-	if (record_open(job))
+	if (open_events(job))
 		return cmd_record.failure;
 	/* What ran already is listed while what happens then is told. */
 	if (job->tasks && !job->tasks_on_exec)
