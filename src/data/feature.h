@@ -14,7 +14,7 @@
 /* An event of a file. Name and ids are of whoever made it; those of a reader's are the reader's. */
 struct data_event {
 	struct pe_attr attr; /* attr.size bytes of it are the file's */
-	const char *name;    /* NULL: the file does not tell */
+	const char *name;    /* NULL: unknown; of a reader's never, as the attr stands in then */
 	u64 *ids;            /* that its records carry, one for each place */
 	u32 nr_ids;
 	u32 members; /* of its group if it leads one, else 0 or 1 */

@@ -9,6 +9,7 @@
 #include "base/bitmap.h"
 #include "base/cursor.h"
 #include "lib/refusal/fail.h"
+#include "lib/spec/names.h"
 #include "record/coding.h"
 
 void data_meta_release(struct data_meta *m)
@@ -40,6 +41,15 @@ static bool room_for(void **array, u32 n, size_t more, size_t each)
 	return p;
 }
 
+/* Whoever is killed leaves a file without names. */
+static char *name_by_attr(const struct pe_attr *attr)
+{
+	char name[80];
+
+	ap__attr_name((const struct perf_event_attr *)attr, name, sizeof(name));
+	return strdup(name);
+}
+
 int data_meta_add_event(struct data_meta *m, const void *attr, size_t len, const void *ids,
 			size_t nr)
 {
@@ -52,9 +62,12 @@ int data_meta_add_event(struct data_meta *m, const void *attr, size_t len, const
 	memcpy(&e.attr, attr, n);
 	e.attr.size = (u32)n;
 	e.ids = malloc(nr * sizeof(u64) + 1);
-	if (!e.ids || !room_for((void **)&m->events, m->nr_events, 1, sizeof(*m->events)) ||
+	e.name = name_by_attr(&e.attr);
+	if (!e.ids || !e.name ||
+	    !room_for((void **)&m->events, m->nr_events, 1, sizeof(*m->events)) ||
 	    !room_for((void **)&m->layouts, m->nr_events, 1, sizeof(*m->layouts)) ||
 	    !room_for((void **)&m->ids, m->nr_ids, nr, sizeof(*m->ids))) {
+		free((char *)e.name);
 		free(e.ids);
 		return -ENOMEM;
 	}

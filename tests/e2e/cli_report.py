@@ -185,6 +185,15 @@ def test_samples_of_unknown_events_are_told():
         assert not run("report", "-i", f"{d}/a").err
 
 
+def test_a_recording_without_names():
+    """As of a recorder that was killed: events have the names of their attrs."""
+    with scratch() as d:
+        sampled(f"{d}/a", SPIN, 0x400000, 0x10000, 0, [0x401000, 0x401010])
+        assert "2 samples of cpu-clock:u" in run("report", "-i", f"{d}/a").out
+        assert json.loads(run("report", "-j", "-i", f"{d}/a").out)["event"] == "cpu-clock:u"
+        assert run("script", "-i", f"{d}/a").out.count(" cpu-clock:u: ") == 2
+
+
 def test_wrong_calls():
     with scratch() as d:
         r = run("report", "-i", f"{d}/none")

@@ -1,6 +1,7 @@
 #include "lib/spec/names.h"
 
 #include <errno.h>
+#include <linux/hw_breakpoint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,6 +186,51 @@ bool ap__cache_name(u64 config, char *buf, size_t len)
 	snprintf(buf, len, "%s-%s%s", caches[c].spelling.names[0], ops[op].names[result ? 0 : 1],
 		 result ? "-misses" : "");
 	return true;
+}
+
+static void bare_name(const struct perf_event_attr *attr, char *buf, size_t len)
+{
+	const struct ap__generic *g = ap__generic_of(attr->type, attr->config & UINT32_MAX);
+	static const char *const access[4] = {"", ":r", ":w", ":rw"};
+
+	/* perf takes these two aliases for the name. */
+	if (g && attr->type == PERF_TYPE_HARDWARE && g->alias[0] && !strchr(g->alias, '-'))
+		snprintf(buf, len, "%s", g->alias);
+	else if (g)
+		snprintf(buf, len, "%s", g->name);
+	else if (attr->type == PERF_TYPE_HW_CACHE &&
+		 ap__cache_name(attr->config & UINT32_MAX, buf, len))
+		return;
+	else if (attr->type == PERF_TYPE_RAW)
+		snprintf(buf, len, "raw 0x%llx", (unsigned long long)attr->config);
+	else if (attr->type == PERF_TYPE_BREAKPOINT)
+		snprintf(buf, len, "mem:0x%llx%s", (unsigned long long)attr->bp_addr,
+			 attr->bp_type & HW_BREAKPOINT_X ? ":x" : access[attr->bp_type & 3]);
+	else if (attr->type == PERF_TYPE_TRACEPOINT)
+		snprintf(buf, len, "tracepoint %llu", (unsigned long long)attr->config);
+	else
+		snprintf(buf, len, "event 0x%llx of PMU %u", (unsigned long long)attr->config,
+			 attr->type);
+}
+
+void ap__attr_name(const struct perf_event_attr *attr, char *buf, size_t len)
+{
+	char modifiers[8] = "";
+	size_t n = 0;
+
+	bare_name(attr, buf, len);
+	if (attr->exclude_user || attr->exclude_kernel || attr->exclude_hv) {
+		if (!attr->exclude_kernel)
+			modifiers[n++] = 'k';
+		if (!attr->exclude_user)
+			modifiers[n++] = 'u';
+		if (!attr->exclude_hv)
+			modifiers[n++] = 'h';
+	}
+	for (unsigned int i = attr->precise_ip; i; i--)
+		modifiers[n++] = 'p';
+	if (n)
+		snprintf(buf + strlen(buf), len - strlen(buf), ":%s", modifiers);
 }
 
 char *ap__cache_desc(u64 config, char *buf, size_t len)

@@ -5,6 +5,8 @@
 #ifndef LIB_SPEC_NAMES_H
 #define LIB_SPEC_NAMES_H
 
+#include <linux/perf_event.h>
+
 #include "base/types.h"
 
 struct ap__generic {
@@ -36,6 +38,13 @@ int ap__cache_find(const char *name, u64 *config);
  * cache, operation or result, or the cache does not have the operation.
  */
 bool ap__cache_name(u64 config, char *buf, size_t len);
+
+/*
+ * What perf calls an event of which only the attr is known, with its modifiers: "cycles:u",
+ * "raw 0x1a8", "mem:0x1000:rw". Of PMUs other than the kernel's fixed types the name is the type's
+ * number and the config.
+ */
+void ap__attr_name(const struct perf_event_attr *attr, char *buf, size_t len);
 
 #define AP__CACHES                          7
 #define AP__CACHE_OPS                       3
