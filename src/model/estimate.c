@@ -60,12 +60,10 @@ static u64 not_there(const struct sights *s, u64 all, u64 places)
 	return all > places ? (all - places) * SIGHTS_ALL / (all - known) : 0;
 }
 
-/* Of SIGHTS_ALL: how often one that was taken for new is in these. */
-static u64 is_there(const struct sights *s, enum sight_kind kind, u64 all, u64 places)
+/* Of SIGHTS_ALL: how often one that was taken for new, of which so many are, is in these. */
+static u64 is_there(const struct sights *s, u32 fresh, u64 all, u64 places)
 {
-	u64 old = SIGHTS_ALL - sights_new(s, kind);
-
-	return old * (SIGHTS_ALL - not_there(s, all, places)) / SIGHTS_ALL;
+	return (SIGHTS_ALL - fresh) * (SIGHTS_ALL - not_there(s, all, places)) / SIGHTS_ALL;
 }
 
 /* As much as @amount is to be taken from *count in all; no more than what has come since @was. */
@@ -116,13 +114,15 @@ static struct lines_back taken_for_new(struct model_core *core, enum sight_kind 
 	u64 n = w->unsure[UNSURE_LINE + kind];
 	u64 l2 = core->l2.sets ? places(&core->l2) : 0, ll = places(&core->model->ll);
 	/* LL keeps lines for so long that all count which are used again some time. */
-	u64 some = sights_in_use(s), all = sights_used_again(s), in_ll;
+	u64 some = sights_in_use(s), all = max_u64(sights_used_again(s), some), in_ll;
+	u32 fresh = sights_new_by(s, kind);
 	struct lines_back b;
 
 	if (m->cache[MACHINE_LL].inclusion == MACHINE_VICTIM)
 		ll += l2;
-	in_ll = is_there(s, kind, all > some ? all : some, ll > l2 ? ll : l2);
-	b.l2 = l2 ? part(n, is_there(s, kind, some, l2)) : 0;
+	ll = max_u64(ll, l2);
+	in_ll = is_there(s, fresh, all, ll);
+	b.l2 = l2 ? part(n, is_there(s, fresh, some, l2)) : 0;
 	b.ll = part(n, in_ll);
 	if (kind == SIGHT_FETCH)
 		b.cycles = too_dear(part(w->unsure[UNSURE_COST + kind], in_ll), b.l2 * p->fetch_l2,
@@ -134,8 +134,9 @@ static struct lines_back taken_for_new(struct model_core *core, enum sight_kind 
 		for (u32 i = 0; i < MODEL_LATENCIES; i++)
 			take_from(core, MODEL_SLOW_LOADS + i,
 				  part(w->unsure[UNSURE_SLOW + i], in_ll));
-		take_from(core, model_cache_counter(MODEL_LL, MODEL_PREFETCH, true),
-			  part(w->unsure[UNSURE_PREFETCH], in_ll));
+		take_from(
+			core, model_cache_counter(MODEL_LL, MODEL_PREFETCH, true),
+			part(w->unsure[UNSURE_PREFETCH], is_there(s, sights_new_data(s), all, ll)));
 	}
 	return b;
 }
@@ -179,7 +180,8 @@ static u64 tlbs_back(struct model_core *core)
 				  : &core->tlb[k == SIGHT_FETCH ? MACHINE_ITLB : MACHINE_DTLB]
 					      [TLB_SMALL];
 		u64 n = part(core->windows->unsure[UNSURE_PAGE + k],
-			     is_there(s, (enum sight_kind)k, sights_in_use(s), places(of)));
+			     is_there(s, sights_new(s, (enum sight_kind)k), sights_in_use(s),
+				      places(of)));
 
 		all += n;
 		take_from(core,

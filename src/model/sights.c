@@ -66,12 +66,13 @@ static void keep_fewer(struct sights *s)
 	}
 }
 
-static void see_again(struct sights *s, struct sight *e, u32 window)
+static void see_again(struct sights *s, struct sight *e, enum sight_kind kind, u32 window)
 {
 	struct sights_of *of = &s->of[e->kind];
 
 	if (e->window == window)
 		return;
+	s->of[kind].again++;
 	s->now++;
 	s->now_again += e->window + 1 == window;
 	e->window = window;
@@ -108,7 +109,7 @@ void sights_see(struct sights *s, u64 key, enum sight_kind kind, u32 window, u32
 	for (; is_kept(tag, s->level); keep_fewer(s), i = 0) {
 		for (; i < SIGHT_WAYS && e[i].times; i++)
 			if (e[i].tag == tag) {
-				see_again(s, &e[i], window);
+				see_again(s, &e[i], kind, window);
 				return;
 			}
 		if (i < SIGHT_WAYS) {
@@ -139,12 +140,56 @@ static u64 seen_again(const struct sights_of *of)
 	return of->keys[SIGHT_TWICE] + of->keys[SIGHT_MORE];
 }
 
+/* Of first sights, by weight, those that were new. */
+static u64 new_of(const struct sights *s, const struct sights_of *of)
+{
+	return min_u64(seen_again(of) + min_u64(chao(s, of), all_new(of)), of->weight);
+}
+
+static u32 share(u64 part, u64 all)
+{
+	return part < all ? (u32)(part * SIGHTS_ALL / all) : SIGHTS_ALL;
+}
+
 u32 sights_new(const struct sights *s, enum sight_kind kind)
 {
-	const struct sights_of *of = &s->of[kind];
-	u64 n = seen_again(of) + min_u64(chao(s, of), all_new(of));
+	return share(new_of(s, &s->of[kind]), s->of[kind].weight);
+}
 
-	return n < of->weight ? (u32)(n * SIGHTS_ALL / of->weight) : SIGHTS_ALL;
+/* Loads and stores together. */
+static struct sights_of data_of(const struct sights *s)
+{
+	const struct sights_of *store = &s->of[SIGHT_STORE];
+	struct sights_of data = s->of[SIGHT_LOAD];
+
+	for (u32 i = 0; i < SIGHT_TIMES; i++)
+		data.keys[i] += store->keys[i];
+	data.weight += store->weight;
+	data.once_weight += store->once_weight;
+	data.again += store->again;
+	return data;
+}
+
+u32 sights_new_data(const struct sights *s)
+{
+	struct sights_of data = data_of(s);
+
+	return share(new_of(s, &data), data.weight);
+}
+
+u32 sights_new_by(const struct sights *s, enum sight_kind kind)
+{
+	struct sights_of data = data_of(s);
+	u64 fresh = new_of(s, &data), old = data.weight - fresh, loads;
+
+	if (kind == SIGHT_FETCH)
+		return sights_new(s, kind);
+	/* First sights by loads, without those of old lines. */
+	loads = s->of[SIGHT_LOAD].weight;
+	if (data.again)
+		loads -= min_u64(loads, old * s->of[SIGHT_LOAD].again / data.again);
+	loads = min_u64(loads, fresh);
+	return share(kind == SIGHT_LOAD ? loads : fresh - loads, s->of[kind].weight);
 }
 
 void sights_window(struct sights *s, u32 window)

@@ -44,6 +44,7 @@ struct sights_of {
 	u64 keys[SIGHT_TIMES];
 	u64 weight;      /* of first sights in windows */
 	u64 once_weight; /* of those that were the only ones */
+	u64 again;       /* first uses in a window of what had been seen before */
 };
 
 struct sights {
@@ -72,6 +73,14 @@ void sights_see(struct sights *s, u64 key, enum sight_kind kind, u32 window, u32
  * and they are no more than what was seen in one window only says if all of it was new.
  */
 u32 sights_new(const struct sights *s, enum sight_kind kind);
+/* Likewise of loads and stores together. */
+u32 sights_new_data(const struct sights *s);
+/*
+ * Likewise of those that were used by @kind for the first time by the program. Who stores to a line
+ * and loads it much later is often seen to load it first. Of new ones so many are loaded first that
+ * with those that were not, which are loaded as often as what was seen before, it is what was seen.
+ */
+u32 sights_new_by(const struct sights *s, enum sight_kind kind);
 
 /* @window begins, the one behind the last one. */
 void sights_window(struct sights *s, u32 window);

@@ -28,21 +28,33 @@ static void done(void)
 	model_free(windowed);
 }
 
+static struct model_access access_to(struct model *model, u64 addr, bool stores)
+{
+	struct model_core *core = model_core(model, 0);
+
+	return stores ? model_store(core, 1, addr, 8) : model_load(core, 1, addr, 8);
+}
+
 /* The windows lie at the end of their periods. */
-static void load(u64 addr)
+static void use(u64 addr, bool stores)
 {
 	struct model_core *core = model_core(windowed, 0);
 	u64 n = accesses++, at = n < FIRST ? 0 : (n - FIRST) % EVERY + 1;
 	u64 warm = EVERY - 3 * WINDOW;
 
-	model_load(model_core(whole, 0), 1, addr, 8);
+	access_to(whole, addr, stores);
 	if (at == 1 || at == warm + 1 || at == EVERY - WINDOW + 1) {
 		model_weigh(core);
 		if (at != 1)
 			model_window(core, at == warm + 1 ? 0 : EVERY / WINDOW, at == warm + 1);
 	}
 	if (!at || at > warm)
-		model_load(core, 1, addr, 8);
+		access_to(windowed, addr, stores);
+}
+
+static void load(u64 addr)
+{
+	use(addr, false);
 }
 
 static u64 count_of(struct model *model, u32 id)
@@ -106,6 +118,26 @@ TEST(lines_of_both_kinds)
 		load(i % 4 ? random_number(&state) % (1 << 20) & ~7ull : (1ull << 32) + i * 8);
 	end();
 	EXPECT(percent(MODEL_LL) > 90 && percent(MODEL_LL) < 110);
+	done();
+}
+
+/* What is loaded has been stored before, though mostly in a gap. */
+TEST(lines_that_are_stored_first)
+{
+	struct machine m = large_machine();
+	u64 state = 4711, stored = 64, lines;
+
+	begin(&m);
+	for (u64 i = 0; i < 4000000; i++) {
+		if (i % 64 == 0)
+			stored += 64;
+		use(i % 64 ? random_number(&state) % stored & ~7ull : stored - 64, i % 64 == 0);
+	}
+	end();
+	lines = model_count(model_core(whole, 0), model_cache_counter(MODEL_LL, MODEL_WRITE, true));
+	EXPECT(lines > 60000);
+	EXPECT(count_of(whole, MODEL_LL) < 10);
+	EXPECT(count_of(windowed, MODEL_LL) < lines / 10);
 	done();
 }
 
