@@ -27,7 +27,8 @@
  * be made when an access before them is: those that do not retire are taken back. Of a string
  * instruction that repeats there are two for each string, where it began and where it stopped. One
  * with PATH_RECORD_AGAIN is no access. It says that a line which has been told of has been accessed
- * again since, behind all others of its set.
+ * again since, behind all others of its set. In front of one with PATH_RECORD_SWAPPED the last line
+ * of its set and the last but one have changed places.
  */
 struct path_record {
 	u64 addr;
@@ -39,6 +40,7 @@ struct path_record {
 #define PATH_RECORD_COUNTED BIT(18)
 #define PATH_RECORD_MORE_AT 19u
 #define PATH_RECORD_AGAIN   (~0u << PATH_RECORD_MORE_AT | 0x3ffu) /* no access has that number */
+#define PATH_RECORD_SWAPPED BIT(31)
 
 /*
  * Access @access of a block, by instruction @insn, of @more + 1 bytes. @counted: its path is the

@@ -69,6 +69,17 @@ static inline bool lru_cache_use(struct lru_cache *c, u64 line)
 	return c->last[set] == line || lru_cache_use_other(c, set, line);
 }
 
+/* In the set of @line the last two lines have changed places. */
+static inline void lru_cache_swap(struct lru_cache *c, u64 line)
+{
+	u64 set = lru_cache_set(c, line), *before = c->before + set * c->others, was = c->last[set];
+
+	if (!c->others)
+		return;
+	c->last[set] = *before;
+	*before = was;
+}
+
 /* A line, if it is there, is the one that its set has used last. */
 static inline void lru_cache_use_again(struct lru_cache *c, u64 line)
 {

@@ -216,6 +216,8 @@ static inline const struct path_record *access_by(const struct running *r,
 		return p + 1;
 	if (unlikely(a->string))
 		return string(r, a, p, end);
+	if (p->what & PATH_RECORD_SWAPPED)
+		lru_cache_swap(&r->s->d1, p->addr | r->s->within);
 	access_one(r, first + a->place, a->size, p->addr);
 	return p + 1;
 }

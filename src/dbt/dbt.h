@@ -615,8 +615,8 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space);
  * by its operand.
  *
  * If @plain is 2 what is of the last line but one of a set is left out as well, so a cache has to
- * have two lines in each. Records say which of both was accessed last, by PATH_RECORD_AGAIN, when
- * that matters and is not what records before say.
+ * have these sets, and two lines in each. Records say which of both was accessed last, by
+ * PATH_RECORD_SWAPPED and PATH_RECORD_AGAIN, when that matters and is not what records before say.
  */
 void dbt_filter(u32 shift, u32 sets, u32 plain);
 /* Nothing is known of what @t has accessed. */

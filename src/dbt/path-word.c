@@ -247,20 +247,44 @@ static void give_away(struct dbt_thread *t)
 	dbt_filter_forget(t);
 }
 
-/* The lines of a record that is taken back are not known to have been accessed. */
-static void forget_lines(struct dbt_thread *t, const struct path_record *r)
+/* What a record that is taken back says of the order of lines: *@to. */
+static bool order_of(const struct dbt_thread *t, const struct path_record *r, u64 set,
+		     struct path_record *to)
+{
+	u64 line = r->addr >> cache.filter_shift << cache.filter_shift;
+
+	if (cache.filter_plain != 2 || !(r->what & PATH_RECORD_SWAPPED) ||
+	    t->filter.load[set] != -line)
+		return false;
+	*to = *r;
+	to->addr = -(t->filter.store[set] & ~1ull);
+	to->what |= PATH_RECORD_AGAIN;
+	return true;
+}
+
+/*
+ * The lines of a record that is taken back are not known to have been accessed. Where it goes
+ * something may be put in its place: true.
+ */
+static bool forget_lines(struct dbt_thread *t, const struct path_record *r, struct path_record *to)
 {
 	u64 line = r->addr >> cache.filter_shift;
-	u64 last = (r->addr + (r->what >> PATH_RECORD_MORE_AT)) >> cache.filter_shift;
+	u32 more = r->what >> PATH_RECORD_MORE_AT;
+	bool tells = order_of(t, r, line % cache.filter_sets, to);
+	u64 last;
 
+	if (cache.filter_plain == 2)
+		more = (r->what & ~PATH_RECORD_SWAPPED) >> PATH_RECORD_MORE_AT;
+	last = (r->addr + more) >> cache.filter_shift;
 	for (u32 i = 0; i < cache.filter_sets && line + i <= last; i++)
 		t->filter.load[(line + i) % cache.filter_sets] =
 			t->filter.store[(line + i) % cache.filter_sets] = 0;
+	return tells;
 }
 
 void path_records_drop(struct dbt_thread *t, u32 insn, bool counted)
 {
-	struct path_record *end = (struct path_record *)t->slots_at, *r = end, *to;
+	struct path_record *end = (struct path_record *)t->slots_at, *r = end, *to, told;
 	s32 word;
 
 	if (!(cache.mask & DBT_MASK_FILTER) || !t->trace_at)
@@ -273,8 +297,8 @@ void path_records_drop(struct dbt_thread *t, u32 insn, bool counted)
 	for (to = r; r < end; r++) {
 		if (path_record_is_again(r))
 			*to++ = *r;
-		else
-			forget_lines(t, r);
+		else if (forget_lines(t, r, &told))
+			*to++ = told;
 	}
 	t->slots_at = (u64)to;
 }

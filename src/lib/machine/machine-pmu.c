@@ -327,7 +327,12 @@ void ap__pmu_traced(struct ap_machine *m, bool requests, const struct machine *c
 	if (caches) {
 		m->virtual_opts.filter_sets = filter_sets(caches);
 		m->virtual_opts.filter_shift = (u8)__builtin_ctz(caches->memory.line);
-		m->virtual_opts.filter_lines = caches->cache[MACHINE_L1D].ways > 1 ? 2 : 1;
+		/* Two of each set, if it has as many and all sets are told apart. */
+		m->virtual_opts.filter_lines =
+			caches->cache[MACHINE_L1D].ways > 1 &&
+					filter_sets(caches) == machine_sets(caches, MACHINE_L1D)
+				? 2
+				: 1;
 	}
 	m->virtual_opts.keep = true;
 }

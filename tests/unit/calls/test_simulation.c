@@ -78,7 +78,7 @@ static void filter_begin(const struct machine *m)
 
 	memset(&filter, 0, sizeof(filter));
 	filter.sets = sets & -sets;
-	filter.two = m->cache[MACHINE_L1D].ways > 1;
+	filter.two = m->cache[MACHINE_L1D].ways > 1 && sets == filter.sets;
 }
 
 static struct path_record *say_order(struct path_record *to, u64 set, u32 word)
@@ -117,7 +117,11 @@ static struct path_record *filter_access(struct path_record *to, struct path_rec
 			filter.other[set] = false;
 			break;
 		}
-		to = say_order(to, set, r.at);
+		if (first != last)
+			to = say_order(to, set, r.at);
+		else if (filter.other[set])
+			r.what |= PATH_RECORD_SWAPPED;
+		filter.other[set] = false;
 		if (filter.two && first == last)
 			filter.before[set] = filter.last[set];
 		else

@@ -109,7 +109,19 @@ static void use_again(struct cache_of *c, const struct path_record *r,
 
 static u32 size_of(const struct path_record *r)
 {
-	return (r->what >> PATH_RECORD_MORE_AT) + 1;
+	return ((r->what & ~PATH_RECORD_SWAPPED) >> PATH_RECORD_MORE_AT) + 1;
+}
+
+/* In front of @r. */
+static void swap(struct cache_of *c, const struct path_record *r)
+{
+	u64 *set = c->line[(r->addr >> LINE_SHIFT) % c->sets], was = set[0];
+
+	if (!(r->what & PATH_RECORD_SWAPPED))
+		return;
+	told.agains++;
+	set[0] = set[1];
+	set[1] = was;
 }
 
 /* One string from @from to @stop, and another one from @from2 on, or NULL. */
@@ -135,6 +147,7 @@ static void miss_told(struct lines *missed, struct cache_of *c)
 		told.accesses++;
 		upto = next_told(r + 1);
 		if (!same_access(r, upto, 0)) {
+			swap(c, r);
 			miss(missed, c, r->addr, size_of(r));
 			use_again(c, r, upto);
 			continue;
@@ -225,7 +238,7 @@ static void check_program(struct guest *g, const struct program *p, u32 filter_s
 			for (words_at_once = 0; words_at_once <= 7; words_at_once += 7) {
 				run(g, p, periods[i]);
 				check_cache(p, filter_sets, 2);
-				check_cache(p, filter_sets * 2, 3);
+				check_cache(p, filter_sets * (lines == 1 ? 2 : 1), 3);
 			}
 			accesses += told.accesses;
 			agains += told.agains;

@@ -135,21 +135,15 @@ static void emit_remember(struct emitter *e, bool store)
 	emit_repeat(e, loop);
 }
 
-/* Not zero: records say that the last line but one of set rcx is the last one. */
-static void emit_test_order(struct emitter *e)
-{
-	/* test byte gs:[rcx * 8 + store], 1 */
-	emit4(e, PREFIX_GS, 0xf6, 0x04, 0xcd);
-	emit_u32(e, GS(filter.store));
-	emit1(e, 1);
-}
-
 /* Says of set rcx which line was accessed last, if records say otherwise. Changes rax. */
 static void emit_say_order(struct emitter *e)
 {
 	u8 *is_said;
 
-	emit_test_order(e);
+	/* test byte gs:[rcx * 8 + store], 1 */
+	emit4(e, PREFIX_GS, 0xf6, 0x04, 0xcd);
+	emit_u32(e, GS(filter.store));
+	emit1(e, 1);
 	is_said = emit_jump(e, JE);
 	emit_entry_op(e, OP_MOV_FROM, REG_RAX, GS(filter.load));
 	emit3(e, 0x48, 0xf7, 0xd8); /* neg rax */
@@ -238,7 +232,7 @@ static void emit_crossing(struct emitter *e)
  */
 static void emit_two_known(struct emitter *e)
 {
-	u8 *crosses, *third, *is_done[2], *is_said;
+	u8 *crosses, *third, *is_done[2];
 
 	emit4(e, PREFIX_GS, 0x8b, 0x14, 0x25); /* mov edx, gs:[] */
 	emit_u32(e, GS(filter.what));
@@ -260,15 +254,13 @@ static void emit_two_known(struct emitter *e)
 	emit_entry_op(e, OP_MOV_TO, REG_RDX, GS(filter.store));
 	is_done[0] = emit_jump(e, JMP);
 	label(e, third);
+	/* Bit 0 of store[], as the line has none: the record says so. */
+	emit3(e, 0xc1, 0xe2, 31);              /* shl edx, 31 */
+	emit4(e, PREFIX_GS, 0x09, 0x14, 0x25); /* or gs:[what], edx */
+	emit_u32(e, GS(filter.what));
 	emit_entry_op(e, OP_MOV_FROM, REG_RDX, GS(filter.load));
 	emit_entry_op(e, OP_MOV_TO, REG_RAX, GS(filter.load));
-	emit_test_order(e);
 	emit_entry_op(e, OP_MOV_TO, REG_RDX, GS(filter.store));
-	is_said = emit_jump(e, JE);
-	emit3(e, 0x48, 0x89, 0xd0); /* mov rax, rdx */
-	emit3(e, 0x48, 0xf7, 0xd8); /* neg rax */
-	emit_append(e, PATH_RECORD_AGAIN);
-	label(e, is_said);
 	emit_load_gs(e, REG_RAX, GS(filter.addr));
 	emit_append(e, 0);
 	is_done[1] = emit_jump(e, JMP);
