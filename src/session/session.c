@@ -276,7 +276,8 @@ int session_new(const struct session_config *config, struct session **session, c
 	s->guests.own_pid = getpid();
 	s->loop.all = s->loop.ends = s->loop.timer = s->wide.timer = s->bootstraps.listen =
 		s->bootstraps.guest_end = s->meters.fd = -1;
-	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
+	/* Guests may be shown more than there are. */
+	s->nr_cpus = (u32)max_u64((u64)sysconf(_SC_NPROCESSORS_CONF), config->run.cpus);
 	guests_init(&s->guests);
 	perf_files_init(&s->files);
 	list_init(&s->cgroups);

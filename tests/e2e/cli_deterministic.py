@@ -203,6 +203,11 @@ def test_cpus():
         out, _, _, _ = counted([], ["--cpus", str(n)],
                                ["grep", "-c", "^processor", "/proc/cpuinfo"])
         assert out == f"{n}\n", out
+    # There are events of all of them.
+    r = run("run", "--deterministic", "--cpus=40", ANYPERF, "stat", "-a", "-A", "-x,", "-e",
+            "cpu-clock", "true")
+    assert [line.split(",")[0] for line in r.err.splitlines() if "cpu-clock" in line] == \
+        [f"CPU{i}" for i in range(40)] and "not supported" not in r.err, r
     # What a program sets is kept for it, its threads and what it executes.
     want = """4 of 4 of 4, 8 bytes
 /sys/devices/system/cpu/online: 0-3
