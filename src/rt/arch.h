@@ -71,6 +71,11 @@ void guest_call_settle(struct thread *t, struct ucontext *uc);
  * (struct thread, call_refused).
  */
 bool guest_call_refused(struct thread *t, struct ucontext *uc);
+/*
+ * Whether the handler has come right after a guest call, where nothing can fault: the kernel has
+ * raised the signal in the call, as a CPU does.
+ */
+bool guest_call_raised(const struct ucontext *uc);
 /* Whether the handler has come right after a guest call that returned EINTR. */
 bool guest_call_was_interrupted(const struct ucontext *uc);
 

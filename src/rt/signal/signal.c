@@ -449,6 +449,10 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	}
 	if (info->si_code == SI_KERNEL && guest_call_refused(t, uc))
 		return;
+	if (guest_call_raised(uc)) {
+		handle_note(t, info, uc);
+		return;
+	}
 	if (t->in_sigreturn && info->si_code == SI_KERNEL) {
 		t->in_sigreturn = false;
 		return;

@@ -287,6 +287,58 @@ static void jump_into_nowhere(void)
 	handle(SIGSEGV, SIG_DFL, 0);
 }
 
+#ifndef SYS_uretprobe
+#define SYS_uretprobe 335
+#endif
+
+/* The kernel lets only its own return probes call it (Linux 6.11). */
+static __attribute__((noipa)) long call_uretprobe(void)
+{
+	long ret;
+
+	__asm__ volatile("syscall\n	.globl behind_uretprobe\nbehind_uretprobe:"
+			 : "=a"(ret)
+			 : "0"(SYS_uretprobe)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+extern const char behind_uretprobe[];
+
+static void raised_by_call(int sig, siginfo_t *si, void *context)
+{
+	const greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	SAY("a call has raised signal %d code %d errno %d address %p, result %lld at %s", sig,
+	    si->si_code, si->si_errno, si->si_addr, (long long)regs[REG_RAX],
+	    regs[REG_RIP] == (greg_t)behind_uretprobe ? "its end" : "another place");
+}
+
+static void calls_that_raise(void)
+{
+	static const char *const how[] = {"handled", "default", "ignored", "blocked"};
+	struct sigaction sa = {.sa_sigaction = raised_by_call, .sa_flags = SA_SIGINFO};
+	sigset_t ill;
+	int status;
+
+	sigemptyset(&ill);
+	sigaddset(&ill, SIGILL);
+	for (int i = 0; i < 4; i++) {
+		if (!fork()) {
+			if (i == 0 || i == 3)
+				sigaction(SIGILL, &sa, NULL);
+			else
+				signal(SIGILL, i == 1 ? SIG_DFL : SIG_IGN);
+			if (i == 3)
+				sigprocmask(SIG_BLOCK, &ill, NULL);
+			SAY("uretprobe: %ld", call_uretprobe());
+			_exit(0);
+		}
+		wait(&status);
+		SAY("%s: %x", how[i], (unsigned int)status & 0x7f7f);
+	}
+}
+
 static void inherited(char **argv)
 {
 	sigset_t set;
@@ -428,6 +480,7 @@ int main(int argc, char **argv)
 	signal_fd();
 	posix_timer();
 	jump_into_nowhere();
+	calls_that_raise();
 	inherited(argv);
 	children();
 	to_threads();

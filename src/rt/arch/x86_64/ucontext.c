@@ -117,6 +117,14 @@ bool guest_call_refused(struct thread *t, struct ucontext *uc)
 	return true;
 }
 
+bool guest_call_raised(const struct ucontext *uc)
+{
+	u64 pc = uc_pc(uc);
+
+	return pc == (u64)guest_call_end || pc == (u64)guest_call_notified_end ||
+	       pc == (u64)guest_call80_end;
+}
+
 bool guest_call_was_interrupted(const struct ucontext *uc)
 {
 	const struct sigcontext *sc = &uc->uc_mcontext;
