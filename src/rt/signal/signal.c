@@ -444,6 +444,8 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	case DBT_IN_RUNTIME: break;
 	}
 	if (uc_pc(uc) == (u64)guest_copy_insn) {
+		t->copy_fault.sig = sig;
+		t->copy_fault.code = info->si_code;
 		uc_set_pc(uc, (u64)guest_copy_end);
 		return;
 	}

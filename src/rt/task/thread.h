@@ -136,6 +136,9 @@ struct thread {
 	u64 min_altstack; /* AT_MINSIGSTKSZ: what a frame with all features takes; 0 unknown */
 	u32 alt_flags;
 	bool in_sigreturn; /* the kernel is reading a frame for signal_return() */
+	struct {
+		int sig, code;
+	} copy_fault; /* what has ended the last guest_copy() that did not copy all */
 
 	/* The guest call that is to be redone has been executed: the kernel restarts it. */
 	bool call_restarts;

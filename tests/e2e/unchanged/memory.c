@@ -11,14 +11,21 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <ucontext.h>
+
+#ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
 
 static sigjmp_buf back;
 static void *volatile fault_at;
+static volatile greg_t fault_error;
 
 static void on_fault(int sig, siginfo_t *si, void *uc)
 {
-	(void)uc;
 	fault_at = si->si_addr;
+	fault_error = ((ucontext_t *)uc)->uc_mcontext.gregs[REG_ERR];
 	siglongjmp(back, sig * 100 + si->si_code);
 }
 
@@ -157,10 +164,12 @@ static void moving(void)
 	SAY("rewritten, ran %d", run_code(p));
 	mprotect(p, 4096, PROT_READ);
 	SAY("not executable: %d, write: %d", run_code(p), touch((char *)p, 1));
+	SAY("errors: %d, %llx", run_code(p), (long long)fault_error);
 	mprotect(p, 4096, PROT_READ | PROT_EXEC);
 	SAY("executable again: %d, write: %d", run_code(p), touch((char *)p, 1));
 	mprotect(p, 4096, PROT_NONE);
 	SAY("no access: %d, %d", run_code(p), touch((char *)p, 0));
+	SAY("errors: %d, %llx", run_code(p), (long long)fault_error);
 	munmap(p, 4096);
 	SAY("unmapped: %d", run_code(p));
 }
@@ -181,9 +190,36 @@ static void files(void)
 	put(w, 3);
 	SAY("written through another map, ran %d", run_code(p));
 	ftruncate(fd, 0);
-	SAY("truncated: %d", touch((char *)w, 0));
+	SAY("truncated: %d, ran %d", touch((char *)w, 0), run_code(p));
 	close(fd);
 	unlink("code");
+}
+
+/* Code in and in front of pages that the program has made guards of, before and after it ran. */
+static void guarded(void)
+{
+	unsigned char *p = (unsigned char *)anon(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, 0);
+
+	put(p, 5);
+	if (madvise(p, 4096, MADV_GUARD_INSTALL)) {
+		SAY("no guards: %s", strerror(errno));
+		return;
+	}
+	SAY("in a guard: %d, read: %d", run_code(p), touch((char *)p, 0));
+	SAY("errors: %d, %llx", run_code(p), (long long)fault_error);
+	HOLDS(madvise(p, 4096, MADV_GUARD_REMOVE) == 0);
+	put(p, 6);
+	SAY("not any more: %d", run_code(p));
+	HOLDS(madvise(p, 4096, MADV_GUARD_INSTALL) == 0);
+	SAY("again: %d", run_code(p));
+	HOLDS(madvise(p, 4096, MADV_GUARD_REMOVE) == 0);
+	HOLDS(madvise(p + 4096, 4096, MADV_GUARD_INSTALL) == 0);
+	p[4094] = 0x90;
+	p[4095] = 0xb8;
+	SAY("into a guard: %d, %d", run_code(p + 4094), fault_at == p + 4096);
+	mprotect(p, 8192, PROT_READ);
+	SAY("a guard that is not executable: %d", run_code(p + 4096));
+	munmap(p, 8192);
 }
 
 static void shared(void)
@@ -222,6 +258,7 @@ int main(void)
 	growing();
 	moving();
 	files();
+	guarded();
 	shared();
 	SAY("deep stack: %ld", dig(7000));
 	HOLDS(madvise((void *)((uintptr_t)main & ~4095ul), 4096, MADV_WILLNEED) == 0);

@@ -91,6 +91,7 @@ static void page_fault(struct thread *t, u64 addr, u64 err)
 static void no_exec(struct thread *t)
 {
 	u64 addr = t->dbt.stop_addr;
+	u8 byte;
 
 	if (t->dbt.regs.rip >= VSYSCALL && vsyscall(t))
 		return;
@@ -100,21 +101,22 @@ static void no_exec(struct thread *t)
 	}
 	if (mm_exec_grown(t, addr))
 		return;
-	if (mm_executable(t, addr)) {
-		u8 byte;
-
-		/*
-		 * It was taken out for a moment only, while another thread's call about it failed.
-		 */
-		if (!guest_read(&byte, addr, 1))
-			return;
-		if (mapped(addr)) {
-			/* It cannot be read: beyond the end of the mapped file. */
-			raise_page_fault(t, SIGBUS, BUS_ADRERR, addr, PAGE_INSTRUCTION);
-			return;
-		}
+	if (addr >= TASK_SIZE || region_overlaps(addr, 1)) {
+		page_fault(t, addr, PAGE_INSTRUCTION);
+		return;
 	}
-	page_fault(t, addr, PAGE_INSTRUCTION);
+	/*
+	 * The kernel gives who executes a page what who reads it gets, be it missing, no access,
+	 * a guard, or beyond the end of its file. Only then the CPU finds that it may not be
+	 * executed.
+	 */
+	if (guest_read(&byte, addr, 1)) {
+		raise_page_fault(t, t->copy_fault.sig, t->copy_fault.code, addr, PAGE_INSTRUCTION);
+		return;
+	}
+	/* Or it was taken out for a moment, while another thread's call about it failed. */
+	if (!mm_executable(t, addr))
+		raise_page_fault(t, SIGSEGV, SEGV_ACCERR, addr, PAGE_INSTRUCTION | PAGE_PRESENT);
 }
 
 static void stop_cpuid(struct thread *t)
