@@ -563,9 +563,10 @@ long guest_readlink(struct thread *t)
 {
 	u32 n = syscall_row(guest_nr(t))->path;
 	u64 buf = guest_arg(t, n + 1), size = guest_arg(t, n + 2);
-	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	char path[CONTROL_PATH], exe[CONTROL_PATH], first;
 	struct proc_file s = {0};
 	size_t len;
+	long ret;
 
 	if (!concerns(t, n, path, &s) && !concerns_itself(t, n, path, &s))
 		return call_kernel(t);
@@ -573,6 +574,12 @@ long guest_readlink(struct thread *t)
 		return -ENOENT;
 	if (s.kind != PROC_EXE || (int)size <= 0 || !exe_of(t, &s, exe))
 		return call_kernel(t);
+	/* Whether the guest can reach it, the kernel knows: its root may have no /proc. */
+	ret = n ? call_kernel_with(t, __NR_readlinkat, guest_arg(t, 0), guest_arg(t, 1),
+				   (u64)&first, 1, 0, 0)
+		: call_kernel_with(t, __NR_readlink, guest_arg(t, 0), (u64)&first, 1, 0, 0, 0);
+	if (ret < 0)
+		return ret;
 	len = min_u64(str_len(exe), size);
 	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -164,6 +165,34 @@ static void changes(void)
 	close(p.fd);
 }
 
+static void link_itself(int dir, const char *path)
+{
+	char to[4096] = "";
+	ssize_t n = readlinkat(dir, path, to, sizeof(to) - 1);
+
+	SAY("%s: %s", path, n > 0 ? strrchr(to, '/') : strerror(errno));
+}
+
+/* Below a root that has no /proc. */
+static void without_proc(void)
+{
+	int here = open(".", O_PATH | O_DIRECTORY);
+	char path[64];
+
+	if (chroot(".") && (unshare(CLONE_NEWUSER) || chroot("."))) {
+		SAY("chroot: %s", strerror(errno));
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", getpid());
+	TRY("by number", readlink(path, home, sizeof(home)));
+	link_itself(AT_FDCWD, EXE);
+	link_itself(AT_FDCWD, "proc/self/exe");
+	link_itself(AT_FDCWD, "/proc/thread-self/exe");
+	link_itself(here, "proc/self/exe");
+	SAY("stat %d, open %d, access %d", stat_is_own(AT_FDCWD, EXE),
+	    fd_is_own(open(EXE, O_RDONLY)), access(EXE, X_OK));
+}
+
 /* The program is copied and the copy run: what it changes is its own. */
 static int copied(void)
 {
@@ -222,5 +251,10 @@ int main(int argc, char **argv)
 		by_name(names[i][0], names[i][1]);
 	opens();
 	changes();
+	if (!fork()) {
+		without_proc();
+		return 0;
+	}
+	wait(NULL);
 	return 0;
 }
