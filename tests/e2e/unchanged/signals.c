@@ -339,6 +339,56 @@ static void calls_that_raise(void)
 	}
 }
 
+static void faulted_there(int sig, siginfo_t *si, void *context)
+{
+	(void)context;
+	SAY("signal %d code %d address %p", sig, si->si_code, si->si_addr);
+	_exit(0);
+}
+
+/* Calls through the legacy page, with a pointer or a stack that cannot be accessed. */
+static void bad_vsyscalls(void)
+{
+	static const struct {
+		unsigned long entry, first, second, stack;
+	} calls[] = {
+		{0xffffffffff600000, 1, 0, 0}, {0xffffffffff600000, 0, 1, 0},
+		{0xffffffffff600400, 1, 0, 0}, {0xffffffffff600800, 1, 0, 0},
+		{0xffffffffff600000, 0, 0, 8}, {0xffffffffff600010, 0, 0, 0},
+	};
+	static char room[65536];
+	unsigned long place[2] = {0};
+	stack_t alt = {.ss_sp = room, .ss_size = sizeof(room)};
+	struct sigaction sa = {.sa_sigaction = faulted_there, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4400] = "";
+	int status;
+
+	while (!strstr(line, "[vsyscall]") && fgets(line, sizeof(line), maps))
+		;
+	fclose(maps);
+	if (!strstr(line, "[vsyscall]")) {
+		SAY("no vsyscall page");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (!fork()) {
+			sigaltstack(&alt, NULL);
+			sigaction(SIGSEGV, &sa, NULL);
+			__asm__ volatile(
+				"	movq	%3, %%rsp\n"
+				"	jmp	*%0"
+				:
+				: "a"(calls[i].entry), "D"(calls[i].first), "S"(calls[i].second),
+				  "d"(calls[i].stack ? calls[i].stack : (unsigned long)place)
+				: "memory");
+			__builtin_unreachable();
+		}
+		wait(&status);
+		SAY("vsyscall %zu: %x", i, (unsigned int)status);
+	}
+}
+
 static void inherited(char **argv)
 {
 	sigset_t set;
@@ -481,6 +531,7 @@ int main(int argc, char **argv)
 	posix_timer();
 	jump_into_nowhere();
 	calls_that_raise();
+	bad_vsyscalls();
 	inherited(argv);
 	children();
 	to_threads();
