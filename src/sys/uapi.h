@@ -8,6 +8,7 @@
 
 #include <asm/socket.h>
 #include <asm/unistd.h>
+#include <linux/fs.h>
 #include <linux/uio.h>
 
 #include "base/types.h"
@@ -63,6 +64,22 @@
 #endif
 #ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
 #define PR_SYS_DISPATCH_INCLUSIVE_ON 2 /* of prctl, 6.17 */
+#endif
+#ifndef PROCMAP_QUERY
+#define PROCMAP_QUERY                      _IOWR('f', 17, struct procmap_query) /* 6.11 */
+#define PROCMAP_QUERY_VMA_READABLE         0x01
+#define PROCMAP_QUERY_VMA_WRITABLE         0x02
+#define PROCMAP_QUERY_VMA_EXECUTABLE       0x04
+#define PROCMAP_QUERY_VMA_SHARED           0x08
+#define PROCMAP_QUERY_COVERING_OR_NEXT_VMA 0x10
+#define PROCMAP_QUERY_FILE_BACKED_VMA      0x20
+struct procmap_query {
+	u64 size, query_flags, query_addr;
+	u64 vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+	u32 dev_major, dev_minor;
+	u32 vma_name_size, build_id_size; /* of the buffers, and of what is in them */
+	u64 vma_name_addr, build_id_addr;
+};
 #endif
 
 /* Left to a C library: <unistd.h>, <dirent.h>, <sys/socket.h>. */

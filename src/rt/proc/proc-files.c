@@ -370,36 +370,32 @@ static void limits_text(const struct rlimit64 *limits, struct shown_text *o, con
 }
 
 /*
- * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings
- * are left out there but not divided.
+ * What the guest is shown of @s, which @path leads to, as it is now: 0 or -errno. In smaps the
+ * attributes of a mapping follow its line, so mappings are left out there but not divided. @limits:
+ * what its limits are, if it is of these.
  */
-static long snapshot(struct thread *t, struct proc_file *s, const char *path, u32 flags)
+static long read_shown(struct thread *t, const struct proc_file *s, const char *path,
+		       const struct rlimit64 *limits, struct shown_text *text)
 {
 	struct work {
 		struct maps_filter filter;
 		char in[16384];
 	} * w;
 	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
-	struct shown_text text = {0};
 	struct mm_foreign *foreign = NULL;
 	char statm[SHOWN_STATM];
 	u64 own[LIMITS]; /* at the moment that the kernel tells of */
-	struct rlimit64 limits[LIMITS];
 	size_t have = 0;
 
 	if (in < 0)
 		return in;
-	if (s->kind == PROC_LIMITS && !limits_of(t, s->pid, limits)) {
-		sys_close((int)in);
-		return call_kernel(t);
-	}
 	w = region_map(sizeof(*w));
 	if (!w) {
 		sys_close((int)in);
 		return -ENOMEM;
 	}
 	w->filter.put = out_put;
-	w->filter.to = &text;
+	w->filter.to = text;
 	w->filter.whole = s->kind == PROC_SMAPS;
 	if (s->pid == t->proc->pid) {
 		w->filter.prot_of = code_prot;
@@ -424,11 +420,11 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 		while ((end = str_chr(line, '\n'))) {
 			*end = '\0';
 			if (s->kind == PROC_STATUS)
-				status_line(t, &text, line, own);
+				status_line(t, text, line, own);
 			else if (s->kind == PROC_LIMITS)
-				limits_text(limits, &text, line);
+				limits_text(limits, text, line);
 			else if (s->kind == PROC_STATM)
-				out_put(&text, statm,
+				out_put(text, statm,
 					shown_statm(line, own[LIMIT_AS], own[LIMIT_DATA], statm));
 			else
 				maps_line(&w->filter, line);
@@ -443,7 +439,53 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	region_unmap(w, sizeof(*w));
 	/* Before the guest's is made: that gets the lowest free number, as natively. */
 	sys_close((int)in);
-	return shown_open(&text, "maps", flags & O_CLOEXEC);
+	return 0;
+}
+
+/* Of maps the name tells whose they are, for who asks the descriptor (maps-query.c). */
+static const char maps_name[] = "/memfd:maps of ";
+
+static long snapshot(struct thread *t, struct proc_file *s, const char *path, u32 flags)
+{
+	struct rlimit64 limits[LIMITS];
+	struct shown_text text = {0};
+	char name[40];
+	long ret;
+
+	if (s->kind == PROC_LIMITS && !limits_of(t, s->pid, limits))
+		return call_kernel(t);
+	ret = read_shown(t, s, path, limits, &text);
+	if (ret)
+		return ret;
+	if (s->kind == PROC_MAPS)
+		fmt(name, sizeof(name), "%s%u", maps_name + sizeof("/memfd:") - 1,
+		    s->number ? s->number : s->pid);
+	else
+		str_put(name, sizeof(name), "shown");
+	return shown_open(&text, name, flags & O_CLOEXEC);
+}
+
+bool proc_shown_maps(struct thread *t, int fd, char path[PROC_MAPS_PATH])
+{
+	char name[64];
+	u64 number;
+
+	if (fd_path(fd, name, sizeof(name)) < 0 || !str_starts(name, maps_name) ||
+	    !str_u64(name + sizeof(maps_name) - 1, 10, &number))
+		return false;
+	if (number == t->proc->pid)
+		str_put(path, PROC_MAPS_PATH, "/proc/self/maps");
+	else
+		fmt(path, PROC_MAPS_PATH, "/proc/%u/maps", (u32)number);
+	return true;
+}
+
+long proc_read_maps(struct thread *t, const char *path, struct shown_text *text)
+{
+	struct proc_file s = {0};
+	long ret = parse(t, path, &s) ? read_shown(t, &s, path, NULL, text) : -ENOENT;
+
+	return !ret && text->lost ? -ENOMEM : ret;
 }
 
 /* Whether argument @n, a path behind a directory's descriptor or alone, leads to a file of ours. */

@@ -6,6 +6,7 @@
 #ifndef RT_PROC_PROC_FILES_H
 #define RT_PROC_PROC_FILES_H
 
+#include "rt/proc/shown-text.h"
 #include "rt/task/thread.h"
 
 /*
@@ -13,6 +14,13 @@
  * bytes) and returns true.
  */
 bool proc_exe_path(struct thread *t, const char *path, char *out);
+
+#define PROC_MAPS_PATH 40u
+
+/* @fd is a snapshot of maps: true, and in @path the file that it is of. */
+bool proc_shown_maps(struct thread *t, int fd, char path[PROC_MAPS_PATH]);
+/* Adds to @text what the guest is shown of such a file now. 0 or -errno. */
+long proc_read_maps(struct thread *t, const char *path, struct shown_text *text);
 
 /* Whether @fd is /proc/PID/mem of the process itself. */
 bool proc_is_own_memory(struct thread *t, int fd);

@@ -21,9 +21,9 @@ FUNCTIONS = {"guest": "SYSCALL_GUEST", "perf": "SYSCALL_PERF",
              "deterministic": "SYSCALL_NONDET"}
 # Where the functions are declared.
 HEADERS = ["arch", "deterministic/deterministic-run", "load/execve", "load/images", "mm/mm",
-           "perf/perf-priv", "proc/memory-file", "proc/proc-files", "proc/proc-lists",
-           "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall", "task/limits",
-           "task/path-pages", "task/process", "task/shared-mm"]
+           "perf/perf-priv", "proc/maps-query", "proc/memory-file", "proc/proc-files",
+           "proc/proc-lists", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
+           "task/limits", "task/path-pages", "task/process", "task/shared-mm"]
 
 
 def argument(text):
