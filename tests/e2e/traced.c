@@ -145,6 +145,95 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+static const char other_path[] = "/bin/sh", no_path[] = "/no/such/program";
+static char own_path[] = "/no/such/program";
+
+/* What is made of a child's execve of nothing, as proot and sandboxes do it. */
+enum making { BY_SETREGS, BY_SETREGSET, BY_POKEUSER, BY_MEMORY, CANCELLED, FAILING, MAKINGS };
+
+static void make_another(pid_t pid, enum making how, struct user_regs_struct *r)
+{
+	struct iovec iov = {r, sizeof(*r)};
+	long word;
+
+	switch (how) {
+	case BY_SETREGS:
+		/* Where proot puts its strings, which it takes back behind a call that failed. */
+		r->rsp -= 256;
+		r->rdi = (unsigned long)other_path;
+		must(!ptrace(PTRACE_SETREGS, pid, 0, r), "SETREGS in execve");
+		break;
+	case BY_SETREGSET:
+		r->rdi = (unsigned long)other_path;
+		must(!ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov), "SETREGSET in execve");
+		break;
+	case BY_POKEUSER:
+		must(!ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rdi), other_path),
+		     "POKEUSER in execve");
+		break;
+	case BY_MEMORY:
+		memcpy(&word, other_path, sizeof(word));
+		must(!ptrace(PTRACE_POKEDATA, pid, own_path, word), "POKEDATA in execve");
+		break;
+	case CANCELLED:
+		r->orig_rax = (unsigned long)-1;
+		must(!ptrace(PTRACE_SETREGS, pid, 0, r), "a number in execve");
+		break;
+	default: break;
+	}
+}
+
+/* Behind the call; natively it is at the same place. */
+static void answer_another(pid_t pid, enum making how)
+{
+	struct user_regs_struct r;
+
+	must(!ptrace(PTRACE_GETREGS, pid, 0, &r), "GETREGS behind execve");
+	if (how == CANCELLED || how == FAILING) {
+		r.rax = (unsigned long)-EXDEV;
+		must(!ptrace(PTRACE_SETREGS, pid, 0, &r), "a result of execve");
+	} else {
+		must(!r.rax, "it is executed");
+	}
+}
+
+/* As who is traced makes other calls before, those of execve are looked for. */
+static void replacing(enum making how)
+{
+	char *const args[] = {(char *)"sh", (char *)"-c", (char *)"exit 9", NULL};
+	struct user_regs_struct r;
+	int status, entered = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		execve(how == BY_MEMORY ? own_path : no_path, args, args + 3);
+		_exit(errno);
+	}
+	waitpid(pid, &status, 0);
+	must(!ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC),
+	     "options");
+	while (!ptrace(PTRACE_SYSCALL, pid, 0, 0) && waitpid(pid, &status, 0) == pid &&
+	       WIFSTOPPED(status)) {
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			continue;
+		if (entered == 1) {
+			answer_another(pid, how);
+			entered = 2;
+			continue;
+		}
+		ptrace(PTRACE_GETREGS, pid, 0, &r);
+		if (!entered && r.orig_rax == 59) { /* execve */
+			make_another(pid, how, &r);
+			entered = 1;
+		}
+	}
+	must(WIFEXITED(status) &&
+		     WEXITSTATUS(status) == (how == CANCELLED || how == FAILING ? EXDEV : 9),
+	     "what its execve was made of");
+}
+
 int main(void)
 {
 	struct user_regs_struct r;
@@ -186,5 +275,10 @@ int main(void)
 		     WIFEXITED(status) && WEXITSTATUS(status) == 7,
 	     "its end");
 	printf("trapping: %d wrong\n", faults);
+
+	for (int how = BY_SETREGS; how < MAKINGS; how++) {
+		replacing(how);
+		printf("replacing %d: %d wrong\n", how, faults);
+	}
 	return faults != 0;
 }

@@ -21,6 +21,7 @@
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
 #include "sys/fmt.h"
+#include "sys/guest-call.h"
 #include "sys/string.h"
 
 #include <linux/prctl.h>
@@ -391,6 +392,27 @@ static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number
 	return v;
 }
 
+/*
+ * Made where guests' calls are made: a tracer may make another call of it (task/tracing.c).
+ * @always: though a signal has come.
+ */
+static long execute(struct thread *t, bool always, int dir, const char *path, u64 argv, u64 envp,
+		    int flags)
+{
+	static const u32 none;
+	/* By the call that the program has made: filters may allow only that. */
+	const u64 by_path[7] = {__NR_execve, (u64)path, argv, envp};
+	const u64 at[7] = {__NR_execveat, (u64)dir, (u64)path, argv, envp, (u64)flags};
+	struct sys_guest_ret r;
+
+	do {
+		t->call_restarts = false;
+		r = guest_call(guest_nr(t) == __NR_execve ? by_path : at,
+			       always ? &none : &t->pending_count);
+	} while (r.redo && always);
+	return r.redo ? CALL_REDO : r.val;
+}
+
 /* Under the program's own filters the runtime cannot go on: as the kernel, when it is too late. */
 __attribute__((noreturn)) static void cannot_return(void)
 {
@@ -438,11 +460,8 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 		sys_prctl(PR_SET_MDWE, mdwe, 0, 0, 0);
 	if (filters && !seccomp_go_native(t))
 		cannot_return();
-	/* By the call that the program has made: filters may allow only that. */
-	if (guest_nr(t) == __NR_execve)
-		ret = raw_call3(__NR_execve, (long)path, (long)argv, (long)envp);
-	else
-		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
+	/* Under the filters it could not go back to have a signal first. */
+	ret = execute(t, filters, dir, path, argv, envp, flags);
 	if (filters)
 		cannot_return();
 	meter_not_uncounted((u32)sys_getpid());
@@ -539,7 +558,9 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 		s->plan.exe_fd = s->plan.interp_fd = -1;
 		s->plan.why = "program under a debugger";
 		str_put(s->plan.execfn, sizeof(s->plan.execfn), path);
-		ret = run_native(t, &s->plan, dir, path, argv, envp, flags);
+		/* By the program's own pointer, as the tracer may write another path there. */
+		ret = run_native(t, &s->plan, dir, path == s->path ? (const char *)path_at : path,
+				 argv, envp, flags);
 		goto out;
 	}
 	ret = exec_plan(dir, path, flags, s->path, &s->plan);

@@ -14,6 +14,7 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
 #include "rt/task/stopped.h"
+#include "sys/guest-call.h"
 #include "sys/string.h"
 
 #include <linux/elf.h>
@@ -109,28 +110,58 @@ static long show_registers(struct thread *t, u64 request, u32 tid)
 }
 
 /*
- * Of a guest's registers: 0 if they are as they are to be, else EIO. 1: the kernel is to be asked.
+ * Whether a thread makes the execve that its program has asked for. A tracer that does not want it
+ * to be made has set another number.
  */
+static bool in_execve(const u64 *real, const u64 *shown)
+{
+	struct dbt_regs regs;
+	u64 nr = ptrace_regs_nr(real);
+
+	if (!ptrace_regs_in_call(real)) {
+		ptrace_to_regs(shown, &regs);
+		nr = regs_nr(&regs);
+	}
+	ptrace_to_regs(real, &regs);
+	return regs_pc(&regs) == (u64)guest_call_end && (nr == __NR_execve || nr == __NR_execveat);
+}
+
+/*
+ * Sets the registers of a guest, which are @real in truth and shown as @shown, to what is @wanted:
+ * of an execve, of which proot makes another; elsewhere EIO, if they are not so already.
+ */
+static long set_guest(u32 tid, u64 *real, const u64 *shown, const u64 *wanted)
+{
+	if (!memcmp(shown, wanted, USER_REGS_SIZE))
+		return 0;
+	if (!in_execve(real, shown) || !ptrace_set_call(real, shown, wanted))
+		return -EIO;
+	return raw_call4(__NR_ptrace, PTRACE_SETREGS, tid, 0, (long)real);
+}
+
+/* Of a guest's registers: 0 or -errno. 1: the kernel is to be asked. */
 static long set_registers(struct thread *t, u64 request, u32 tid)
 {
-	u64 user[USER_REGS], wanted[USER_REGS], at = guest_arg(t, 2), from = guest_arg(t, 3);
-	struct iovec iov = {NULL, USER_REGS_SIZE};
+	u64 real[USER_REGS], user[USER_REGS], wanted[USER_REGS];
+	u64 at = guest_arg(t, 2), from = guest_arg(t, 3);
+	struct iovec iov = {(void *)from, USER_REGS_SIZE};
+	bool one = request == PTRACE_POKEUSR && at % 8 == 0 && at < USER_REGS_SIZE;
 
-	if (request == PTRACE_POKEUSR && at % 8 == 0 && at < USER_REGS_SIZE)
-		return !guest_registers(tid, user) ? 1 : user[at / 8] == from ? 0 : -EIO;
-	if (request != PTRACE_SETREGS && (request != PTRACE_SETREGSET || at != NT_PRSTATUS))
+	if (!one && request != PTRACE_SETREGS && (request != PTRACE_SETREGSET || at != NT_PRSTATUS))
 		return 1;
-	if (request == PTRACE_SETREGSET) {
-		if (guest_read(&iov, from, sizeof(iov)))
-			return -EFAULT;
-		from = (u64)iov.iov_base;
-	}
-	iov.iov_len = min_u64(iov.iov_len, USER_REGS_SIZE);
-	if (!guest_registers(tid, user))
-		return 1;
-	if (guest_read(wanted, from, iov.iov_len))
+	if (request == PTRACE_SETREGSET && guest_read(&iov, from, sizeof(iov)))
 		return -EFAULT;
-	return memcmp(user, wanted, iov.iov_len) ? -EIO : 0;
+	if (raw_call4(__NR_ptrace, PTRACE_GETREGS, tid, 0, (long)real))
+		return 1;
+	memcpy(user, real, sizeof(user));
+	if (!tracee_as_guest(tid, user))
+		return 1;
+	memcpy(wanted, user, sizeof(wanted));
+	if (one)
+		wanted[at / 8] = from;
+	else if (guest_read(wanted, (u64)iov.iov_base, min_u64(iov.iov_len, USER_REGS_SIZE)))
+		return -EFAULT;
+	return set_guest(tid, real, user, wanted);
 }
 
 long guest_ptrace(struct thread *t)

@@ -10,6 +10,7 @@
 
 #include "base/types.h"
 #include "dbt/arch/x86_64/dbt-arch.h"
+#include "sys/string.h"
 
 #define TASK_SIZE 0x7ffffffff000ul /* 4-level paging; higher addresses only on request */
 
@@ -162,6 +163,35 @@ static inline void regs_to_ptrace(const struct dbt_regs *r, u64 *user)
 	user[16] = r->rip;
 	user[18] = r->rflags;
 	user[19] = r->gpr[DBT_RSP];
+}
+
+/* The number of the call. */
+static inline u64 ptrace_regs_nr(const u64 *user)
+{
+	return user[15];
+}
+
+/*
+ * What @wanted has otherwise than @shown goes into @real, if it is of the system call alone: its
+ * number, arguments and result. False: there is more, and nothing is done. Another stack pointer is
+ * let pass and not set, since it is ours to which the call comes back.
+ */
+static inline bool ptrace_set_call(u64 *real, const u64 *shown, const u64 *wanted)
+{
+	/* r10 r9 r8 rax rdx rsi rdi, and the number */
+	static const u8 of_call[] = {7, 8, 9, 10, 12, 13, 14, 15};
+	u64 rest[USER_REGS_SIZE / sizeof(u64)];
+
+	memcpy(rest, wanted, sizeof(rest));
+	for (u32 i = 0; i < ARRAY_SIZE(of_call); i++)
+		rest[of_call[i]] = shown[of_call[i]];
+	rest[19] = shown[19];
+	if (memcmp(rest, shown, sizeof(rest)) != 0)
+		return false;
+	for (u32 i = 0; i < ARRAY_SIZE(of_call); i++)
+		if (wanted[of_call[i]] != shown[of_call[i]])
+			real[of_call[i]] = wanted[of_call[i]];
+	return true;
 }
 
 /* The base of GS: of a guest as the kernel has it, the base of its struct dbt_thread. */
