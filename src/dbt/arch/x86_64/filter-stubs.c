@@ -49,7 +49,6 @@ static void emit_entry_op(struct emitter *e, u8 op, u8 reg, u32 table)
 #define OP_MOV_TO   0x89
 #define OP_MOV_FROM 0x8b
 #define OP_ADD_FROM 0x03
-#define OP_XOR_FROM 0x33
 
 /* mov qword gs:[rcx * 8 + @table], 0 */
 static void emit_no_entry(struct emitter *e, u32 table)
