@@ -133,19 +133,19 @@ static void judge_count(struct compare_judged *j, const struct compare_job *job)
 static void judge_time(struct compare_judged *j, const struct compare_job *job,
 		       enum timed_quantity q)
 {
-	struct spread was;
 	struct ratio r;
-	double one;
 
 	if (!timed_ratio(job, j->side, q, &r)) {
 		snprintf(j->why, sizeof(j->why), "there is nothing to divide by");
 		return;
 	}
-	spread_of(job->sides[0].timed[q], job->rounds, &was);
-	one = j->gate->percent ? 100 : was.median;
 	j->known = true;
-	j->change = (struct gate_change){(r.value - 1) * one, (r.low - 1) * one,
-					 (r.high - 1) * one};
+	/* Where one of few runs was held up the ratio may be anything, but not the difference. */
+	if (j->gate->percent)
+		j->change = (struct gate_change){(r.value - 1) * 100, (r.low - 1) * 100,
+						 (r.high - 1) * 100};
+	else
+		j->change = (struct gate_change){r.more, r.more_low, r.more_high};
 	j->result = gate_judge(j->gate, &j->change);
 	if (r.has_interval)
 		return;

@@ -113,9 +113,17 @@ static double median_of(double *v, u32 n)
 	return (v[n / 2 - 1] + above) / 2;
 }
 
+/* That of 95 % of what was drawn, which it leaves sorted. */
+static void interval(double *drawn, double *low, double *high)
+{
+	qsort(drawn, RESAMPLES, sizeof(*drawn), by_value);
+	*low = quantile(drawn, RESAMPLES, 0.025);
+	*high = quantile(drawn, RESAMPLES, 0.975);
+}
+
 bool ratio_of_medians(const double *a, const double *b, u32 n, u64 seed, struct ratio *r)
 {
-	double *draw_a, *draw_b, *ratios, middle_a;
+	double *draw_a, *draw_b, *ratios, *differences, middle_a, middle_b;
 	u64 state = (seed * 0x9e3779b97f4a7c15) | 1;
 	bool known = true;
 
@@ -125,11 +133,15 @@ bool ratio_of_medians(const double *a, const double *b, u32 n, u64 seed, struct 
 	draw_a = copy_of(a, n);
 	draw_b = copy_of(b, n);
 	ratios = calloc(RESAMPLES, sizeof(*ratios));
-	CHECK(ratios);
+	differences = calloc(RESAMPLES, sizeof(*differences));
+	CHECK(ratios && differences);
 	middle_a = median_of(draw_a, n);
+	middle_b = median_of(draw_b, n);
 	known = middle_a > 0;
-	if (known)
-		r->value = r->low = r->high = median_of(draw_b, n) / middle_a;
+	if (known) {
+		r->value = r->low = r->high = middle_b / middle_a;
+		r->more = r->more_low = r->more_high = middle_b - middle_a;
+	}
 	for (u32 k = 0; k < RESAMPLES && known && r->has_interval; k++) {
 		for (u32 i = 0; i < n; i++) {
 			u32 round = (u32)(random_next(&state) >> 32) % n;
@@ -138,17 +150,19 @@ bool ratio_of_medians(const double *a, const double *b, u32 n, u64 seed, struct 
 			draw_b[i] = b[round];
 		}
 		middle_a = median_of(draw_a, n);
+		middle_b = median_of(draw_b, n);
 		known = middle_a > 0;
 		if (known)
-			ratios[k] = median_of(draw_b, n) / middle_a;
+			ratios[k] = middle_b / middle_a;
+		differences[k] = middle_b - middle_a;
 	}
 	if (known && r->has_interval) {
-		qsort(ratios, RESAMPLES, sizeof(*ratios), by_value);
-		r->low = quantile(ratios, RESAMPLES, 0.025);
-		r->high = quantile(ratios, RESAMPLES, 0.975);
+		interval(ratios, &r->low, &r->high);
+		interval(differences, &r->more_low, &r->more_high);
 	}
 	free(draw_a);
 	free(draw_b);
 	free(ratios);
+	free(differences);
 	return known;
 }

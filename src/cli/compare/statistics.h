@@ -21,9 +21,10 @@ struct spread {
 void spread_of(const double *samples, u32 n, struct spread *s);
 
 struct ratio {
-	double value;      /* median of b / median of a */
-	double low, high;  /* the 95 % interval of it */
-	bool has_interval; /* there were rounds enough */
+	double value;                     /* median of b / median of a */
+	double low, high;                 /* the 95 % interval of it */
+	double more, more_low, more_high; /* likewise, how much larger that of b is */
+	bool has_interval;                /* there were rounds enough */
 };
 
 /*

@@ -59,6 +59,19 @@ TEST(ratio_of_known_numbers)
 	EXPECT(again.low == r.low && again.high == r.high);
 }
 
+/* A run of six that was held up may be the middle of what is drawn, which makes any ratio. */
+TEST(difference_of_known_numbers)
+{
+	static const double a[] = {0.0055, 0.0008, 0.192, 0.001, 0.0009, 0.0009};
+	static const double b[] = {0.706, 0.701, 0.731, 0.718, 0.701, 0.702};
+	struct ratio r;
+
+	EXPECT(ratio_of_medians(a, b, 6, 1, &r));
+	EXPECT(r.low < 10 && r.value > 700);
+	EXPECT(r.more > 0.70 && r.more < 0.71);
+	EXPECT(r.more_low > 0.5 && r.more_low < r.more && r.more < r.more_high);
+}
+
 /* Few values, so that many are equal; the median of a sort is the judge. */
 TEST(medians_of_many_rows)
 {
