@@ -84,9 +84,9 @@ static void prints(void)
 	BOTH("a part, ");
 	BOTH("%s\n\nand %s\n", "the end", "more");
 	BOTH("[%d %i %5d %-5d| %05d %+d % d %.3d %.0d %hhd %hd %ld %lld %zd]\n", 1, -2, 3, 4, -5, 6,
-	     7, 8, 0, wide, wide, -9L, 1LL << 62, (size_t)10);
+	     7, 8, 0, (signed char)wide, (short)wide, -9L, 1LL << 62, (size_t)10);
 	BOTH("[%u %x %X %#x %o %#o %08x %-8x| %lx %hhx %p %p]\n", ~0u, 255, 0xabc, 255, 8, 8,
-	     0xbeef, 0xbeef, ~0ul, wide, (void *)0x1234, (void *)many);
+	     0xbeef, 0xbeef, ~0ul, (unsigned char)wide, (void *)0x1234, (void *)many);
 	BOTH("[%*d %-*d| %.*d %*d %c%c %5c %%]\n", 5, 42, 5, 42, 4, 7, -4, 3, 'a', 'b', 'c');
 	BOTH("[%s %.3s %8s %-8s| %.*s %s]\n", "abc", "abcdef", "right", "left", 2, "xyz", none);
 	BOTH("[%f %.2f %8.3f %-8.1f| %+.1f %08.2f %.0f %.0f %#.0f %5.0f]\n", 1.5, 3.14159, -2.71828,
