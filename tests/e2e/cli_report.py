@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """anyperf report: the same shares and samples as perf report's, of our recordings and of perf's;
 children, keys, filters, JSON."""
+import itertools
 import json
 import os
 import re
@@ -137,8 +138,8 @@ def test_cpus_of_a_recording_without_them():
         with open(f"{d}/stream", "wb") as out:
             subprocess.run([ANYPERF, "record", "-q", "-i", "-e", USER, "-o", "-", "--", SPIN, "20"],
                            stdout=out, check=True, env=ENV)
-        for name in "a", "stream":
-            r = run("report", "-i", f"{d}/{name}", "-C", "0")
+        for command, name in itertools.product(("report", "script"), ("a", "stream")):
+            r = run(command, "-i", f"{d}/{name}", "-C", "0")
             assert r.status == 2 and not r.out, r
             assert f"--cpu: the samples of '{USER}' have no CPU; `anyperf record`" in r.err, r
 

@@ -248,18 +248,6 @@ def test_filters():
             assert run("script", "-i", path, *wrong).status == 2, wrong
 
 
-def test_cpus_of_a_recording_without_them():
-    with scratch() as d:
-        record(f"{d}/a", "-i", "-e", USER, [SPIN, "20"])
-        with open(f"{d}/stream", "wb") as out:
-            subprocess.run([ANYPERF, "record", "-q", "-i", "-e", USER, "-o", "-", "--", SPIN, "20"],
-                           stdout=out, check=True, env=ENV)
-        for name in "a", "stream":
-            r = run("script", "-i", f"{d}/{name}", "-C", "0")
-            assert r.status == 2 and not r.out, r
-            assert f"--cpu: the samples of '{USER}' have no CPU; `anyperf record`" in r.err, r
-
-
 def test_json():
     with scratch() as d:
         path = f"{d}/a"
