@@ -50,27 +50,26 @@ static u64 word_at(u64 at)
 	return guest_read(&v, at, sizeof(v)) ? 0 : v;
 }
 
+/* Of registers of a kind, each of @size bytes, or where these are used up of what is behind. */
+static u64 next_word(struct arguments *a, u32 *offset, u32 end, u32 size)
+{
+	u64 at = a->saved + *offset;
+
+	if (*offset >= end)
+		return word_at(from_overflow(a, 8));
+	*offset += size;
+	return word_at(at);
+}
+
 static u64 next_integer(struct arguments *a)
 {
-	u64 at;
-
-	if (a->gp_offset >= SAVED_GP)
-		return word_at(from_overflow(a, 8));
-	at = a->saved + a->gp_offset;
-	a->gp_offset += 8;
-	return word_at(at);
+	return next_word(a, &a->gp_offset, SAVED_GP, 8);
 }
 
 /* The bits of a double. */
 static u64 next_double(struct arguments *a)
 {
-	u64 at;
-
-	if (a->fp_offset >= SAVED_FP)
-		return word_at(from_overflow(a, 8));
-	at = a->saved + a->fp_offset;
-	a->fp_offset += 16;
-	return word_at(at);
+	return next_word(a, &a->fp_offset, SAVED_FP, 16);
 }
 
 /* Of a long double the nearest double below. */
