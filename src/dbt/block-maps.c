@@ -96,9 +96,9 @@ struct dbt_block *block_find_learnt(u64 pc, u32 form)
 	return find_in(&cache.by_pc, pc, form | BLOCK_LEARNT);
 }
 
-struct dbt_block *block_find_dormant(u64 pc)
+struct dbt_block *block_find_dormant(u64 pc, u32 form)
 {
-	return find_in(&cache.dormant.by_pc, pc, 0);
+	return find_in(&cache.dormant.by_pc, pc, form);
 }
 
 static void by_pc_add(struct hash_map *m, struct dbt_block *b)
@@ -244,6 +244,13 @@ static struct hash_map *map_of(enum entry_table table, u32 form)
 	return form & BLOCK_PLAIN ? &cache.plain_tables[table] : &cache.tables[table];
 }
 
+/* Of those that sleep. */
+static struct hash_map *dormant_of(enum entry_table table, u32 form)
+{
+	return form & BLOCK_PLAIN ? &cache.dormant.plain_tables[table]
+				  : &cache.dormant.tables[table];
+}
+
 /* Becomes the first of its chain. */
 static void entry_push(struct hash_map *m, struct dbt_entry *e)
 {
@@ -308,7 +315,7 @@ static struct dbt_entry *entry_in(const struct hash_map *m, u64 pc)
 /* It comes to be in no chain; nothing leads to one that sleeps, so no code changes. */
 static void sleeper_remove(struct dbt_entry *e)
 {
-	struct hash_map *m = &cache.dormant.tables[e->table];
+	struct hash_map *m = dormant_of((enum entry_table)e->table, entry_block(e)->flags);
 	meta_ref *p = &m->heads[entry_hash(m, e->pc)];
 
 	while (*p != meta_ref_of(e))
@@ -332,7 +339,7 @@ static void wake(struct dbt_block *b)
 	cache.by_pc.count++;
 	by_pc_add(&cache.by_pc, b);
 	block_for_each_entry (b, e) {
-		struct hash_map *m = &cache.tables[e->table];
+		struct hash_map *m = map_of((enum entry_table)e->table, b->flags);
 		meta_ref *head;
 
 		if (!e->dormant)
@@ -364,8 +371,8 @@ struct dbt_block *block_find(u64 pc, u32 form)
 {
 	struct dbt_block *b = block_find_awake(pc, form);
 
-	if (!b && !form) {
-		b = block_find_dormant(pc);
+	if (!b && !(form & ~BLOCK_PLAIN)) {
+		b = block_find_dormant(pc, form);
 		if (b && !exec_find(pc))
 			b = NULL;
 	}
@@ -380,8 +387,8 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
 	struct dbt_entry *e = entry_in(map_of(table, form), pc);
 	const struct dbt_block *b;
 
-	if (!e && !(form & (BLOCK_PLAIN | BLOCK_LEARNT))) {
-		e = entry_in(&cache.dormant.tables[table], pc);
+	if (!e && !(form & BLOCK_LEARNT)) {
+		e = entry_in(dormant_of(table, form), pc);
 		if (e && !exec_find(pc))
 			e = NULL;
 	}
@@ -416,6 +423,8 @@ static bool map_again(struct hash_map *to, const struct hash_map *a, const struc
 		size *= 4;
 	*to = a->size > b->size ? *a : *b;
 	to->count = 0;
+	if (!count && !to->size)
+		return true;
 	if (to->size >= size) {
 		memset(to->heads, 0, to->size * sizeof(*to->heads));
 		return true;
@@ -428,7 +437,7 @@ static bool map_again(struct hash_map *to, const struct hash_map *a, const struc
 /* Before the first of the same range, which it leads to. */
 static void entry_sleep(struct dbt_entry *e, const struct dbt_image_range *ranges, u32 n)
 {
-	struct hash_map *m = &cache.dormant.tables[e->table];
+	struct hash_map *m = dormant_of((enum entry_table)e->table, entry_block(e)->flags);
 	const struct dbt_image_range *range = image_range(ranges, n, entry_block(e)->pc);
 	meta_ref *at = &m->heads[entry_hash(m, e->pc)], *head = at;
 	struct dbt_entry *next = meta_at(*at);
@@ -451,19 +460,28 @@ u64 maps_sleep_most(void)
 {
 	u64 count = cache.by_pc.count + cache.dormant.by_pc.count;
 
-	for (u32 i = 0; i < TABLES; i++)
+	for (u32 i = 0; i < TABLES; i++) {
 		count += cache.tables[i].count + cache.dormant.tables[i].count;
-	return (8 * count + (1 + TABLES) * MAP_FIRST) * sizeof(meta_ref);
+		count += cache.plain_tables[i].count + cache.dormant.plain_tables[i].count;
+	}
+	return (8 * count + (1 + 2 * TABLES) * MAP_FIRST) * sizeof(meta_ref);
+}
+
+static bool tables_again(struct hash_map *dormant, const struct hash_map *awake)
+{
+	for (u32 i = 0; i < TABLES; i++)
+		if (!map_again(&dormant[i], &dormant[i], &awake[i],
+			       i == TABLE_JUMP ? TABLE_SIZE : MAP_MAX))
+			return false;
+	return true;
 }
 
 bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
 {
-	if (!map_again(&cache.dormant.by_pc, &cache.dormant.by_pc, &cache.by_pc, MAP_MAX))
+	if (!map_again(&cache.dormant.by_pc, &cache.dormant.by_pc, &cache.by_pc, MAP_MAX) ||
+	    !tables_again(cache.dormant.tables, cache.tables) ||
+	    !tables_again(cache.dormant.plain_tables, cache.plain_tables))
 		return false;
-	for (u32 i = 0; i < TABLES; i++)
-		if (!map_again(&cache.dormant.tables[i], &cache.dormant.tables[i], &cache.tables[i],
-			       i == TABLE_JUMP ? TABLE_SIZE : MAP_MAX))
-			return false;
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		struct dbt_block *b = meta_at(cache.by_code[i]);
 		struct dbt_entry *e;
@@ -478,6 +496,7 @@ bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
 	}
 	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
 	memset(cache.tables, 0, sizeof(cache.tables));
+	memset(cache.plain_tables, 0, sizeof(cache.plain_tables));
 	return true;
 }
 

@@ -299,7 +299,7 @@ struct dbt_cache {
 	struct hash_map tables[TABLES]; /* struct dbt_entry */
 	/* The same of blocks that an image has brought and that are not woken. */
 	struct {
-		struct hash_map by_pc, tables[TABLES];
+		struct hash_map by_pc, tables[TABLES], plain_tables[TABLES];
 	} dormant;
 	/*
 	 * All blocks in order of their code. Read without the lock, the number first: a larger
@@ -545,7 +545,7 @@ struct dbt_block *block_find(u64 pc, u32 form);
 struct dbt_block *block_find_awake(u64 pc, u32 form);
 /* And among those that were made for children, whoever is to execute them. */
 struct dbt_block *block_find_learnt(u64 pc, u32 form);
-struct dbt_block *block_find_dormant(u64 pc);
+struct dbt_block *block_find_dormant(u64 pc, u32 form);
 /* @refs: memory for as many. */
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages, struct page_ref *refs);
 void block_kill(struct dbt_block *b);

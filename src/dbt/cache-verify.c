@@ -64,7 +64,7 @@ static void check_maps(struct dbt_block *b)
 	u32 state = b->flags & (BLOCK_DEAD | BLOCK_DORMANT);
 
 	CHECK((block_find_awake(b->pc, b->flags & BLOCK_FORMS) == b) == !state);
-	CHECK((block_find_dormant(b->pc) == b) == (state == BLOCK_DORMANT));
+	CHECK((block_find_dormant(b->pc, b->flags & BLOCK_FORMS) == b) == (state == BLOCK_DORMANT));
 	if (b->flags & BLOCK_DEAD) {
 		CHECK(!b->in);
 		return;
@@ -84,9 +84,8 @@ static void check_maps(struct dbt_block *b)
 	}
 }
 
-static void check_entries(enum entry_table table)
+static void check_entries(const struct hash_map *m, enum entry_table table)
 {
-	const struct hash_map *m = &cache.tables[table];
 	u32 count = 0;
 
 	for (u32 i = 0; i < m->size; i++) {
@@ -103,9 +102,8 @@ static void check_entries(enum entry_table table)
 	CHECK(count == m->count);
 }
 
-static void check_sleepers(enum entry_table table)
+static void check_sleepers(const struct hash_map *m, enum entry_table table)
 {
-	const struct hash_map *m = &cache.dormant.tables[table];
 	u32 count = 0;
 
 	for (u32 i = 0; i < m->size; i++) {
@@ -202,8 +200,10 @@ void cache_verify(const struct dbt_thread *t)
 		check_maps(b);
 	}
 	for (u32 table = 0; table < TABLES; table++) {
-		check_entries(table);
-		check_sleepers(table);
+		check_entries(&cache.tables[table], table);
+		check_entries(&cache.plain_tables[table], table);
+		check_sleepers(&cache.dormant.tables[table], table);
+		check_sleepers(&cache.dormant.plain_tables[table], table);
 	}
 	check_ranges();
 	check_tables(t);

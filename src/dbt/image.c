@@ -31,11 +31,32 @@ struct image_head {
 	u32 code_size, flags;
 };
 
+/*
+ * Code that traces all the time is not kept: who asks for that reads descriptions from elsewhere.
+ * With windows it is what a model has seen a program execute, and the descriptions are with it.
+ */
 static bool image_possible(void)
 {
-	const u64 may = DBT_MASK_ALL | DBT_MASK_ANY_DEADLINES;
+	const u64 traces = DBT_MASK_WINDOWS | DBT_MASK_TRACE | DBT_MASK_MEMORY | DBT_MASK_FILTER;
+	u64 may = DBT_MASK_ALL | DBT_MASK_ANY_DEADLINES;
 
-	return !(cache.mask & ~may) && !cache.paths && !cache.full;
+	if (cache.mask & DBT_MASK_WINDOWS)
+		may |= traces;
+	else if (cache.paths)
+		return false;
+	/* Else numbers of paths are described elsewhere, too. */
+	if (cache.paths && cache.paths->from_path != PATH_FIRST)
+		return false;
+	return !(cache.mask & ~may) && !cache.full;
+}
+
+/*
+ * Numbers of paths are given once, so an image that goes from one process to the next uses them up.
+ * Before it does code that traces begins anew.
+ */
+static bool paths_run_out(void)
+{
+	return cache.nr_paths > PATH_WORDS / 2 || cache.path_log > PATH_LOG / 2;
 }
 
 const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc)
@@ -59,7 +80,8 @@ static const struct dbt_image_range *home(const struct dbt_block *b,
 {
 	const struct dbt_image_range *r = image_range(ranges, n, b->pc);
 
-	if (!r || b->flags & (BLOCK_DEAD | BLOCK_CHECKED | BLOCK_FORMS))
+	if (!r || b->flags & (BLOCK_DEAD | BLOCK_CHECKED | (BLOCK_FORMS & ~BLOCK_PLAIN)) ||
+	    (form_is_traced(b->flags & BLOCK_FORMS) && paths_run_out()))
 		return NULL;
 	for (u32 i = 0; i < b->nr_frags; i++) {
 		const struct block_frag *f = &block_frags(b)[i];
@@ -94,7 +116,7 @@ static void link_all(const struct dbt_image_range *ranges, u32 n)
 			if (x->kind != EXIT_JUMP || !x->patch || x->to ||
 			    (x->counts && (!was_sought(cache.taken_exits, x) || cache.hot > most)))
 				continue;
-			to = block_find_dormant(x->target);
+			to = block_find_dormant(x->target, b->flags & BLOCK_PLAIN);
 			if (to && image_range(ranges, n, to->pc) == image_range(ranges, n, b->pc))
 				exit_link(x, to);
 		}
@@ -147,18 +169,33 @@ static bool strip(const struct dbt_image_range *ranges, u32 n)
 	return true;
 }
 
+/* The filter that code has, which traces accesses by records; 0: none. */
+static u32 filter_kind(void)
+{
+	if (!(cache.mask & DBT_MASK_FILTER))
+		return 0;
+	return cache.filter_sets << 16 | (u32)cache.filter_plain << 8 | cache.filter_shift;
+}
+
 u64 dbt_image_kind(void)
 {
 	u64 kind = arch_cpu();
 
 	kind = (kind ^ cache.mask) * 0x9e3779b97f4a7c15ull;
 	kind = (kind ^ kind >> 32 ^ cache.flags) * 0x9e3779b97f4a7c15ull;
+	kind = (kind ^ kind >> 32 ^ filter_kind()) * 0x9e3779b97f4a7c15ull;
 	return (kind ^ kind >> 32 ^ cache.code_size) * 0x9e3779b97f4a7c15ull;
+}
+
+/* Descriptions of paths. */
+static u64 paths_used(void)
+{
+	return cache.paths ? cache.nr_paths * sizeof(struct path_entry) + cache.path_log : 0;
 }
 
 u64 dbt_image_used(void)
 {
-	return cache.meta_used + cache.hot + (cache.code_size - cache.cold);
+	return cache.meta_used + cache.hot + (cache.code_size - cache.cold) + paths_used();
 }
 
 u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges, u32 n)
@@ -193,7 +230,7 @@ void dbt_image_complete(struct dbt_thread *t)
 
 u64 dbt_image_most(void)
 {
-	return dbt_image_used() + maps_sleep_most() + LINKS_MOST;
+	return dbt_image_used() + maps_sleep_most() + LINKS_MOST + 2 * PAGE_SIZE;
 }
 
 /* The code, whole pages of it. */
@@ -227,11 +264,39 @@ static void write_to_copy(u8 *scratch)
 	cache.own_to = cache.code_size;
 }
 
+/* Entries and their log, whole pages of each; none: @each is not called. */
+static bool each_of_paths(bool (*each)(void *ctx, u8 *at, u64 len), void *ctx)
+{
+	if (!cache.paths || !cache.nr_paths)
+		return true;
+	return each(ctx, (u8 *)cache.paths->path,
+		    ALIGN_UP(cache.nr_paths * sizeof(struct path_entry), PAGE_SIZE)) &&
+	       each(ctx, cache.paths->log, ALIGN_UP((u64)cache.path_log, PAGE_SIZE));
+}
+
+static bool write_paths(void *ctx, u8 *at, u64 len)
+{
+	const struct dbt_image_target *to = ctx;
+
+	return to->pages(to->ctx, at, len);
+}
+
+static bool write_all(const struct dbt_image_target *to, const struct image_head *head)
+{
+	struct dbt_image_target target = *to;
+
+	return to->write(to->ctx, head, sizeof(*head)) && to->write(to->ctx, &cache, IMAGE_PART) &&
+	       to->pages(to->ctx, cache.write, hot_pages()) &&
+	       to->pages(to->ctx, cache.write + cold_pages(), cache.code_size - cold_pages()) &&
+	       to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE)) &&
+	       each_of_paths(write_paths, &target);
+}
+
 bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
 		    const struct dbt_image_target *to)
 {
 	struct image_head head;
-	u32 own_from, own_to;
+	u32 own_from, own_to, nr_paths, path_log;
 	bool frozen, ok;
 	u8 *write;
 
@@ -242,6 +307,8 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 	frozen = cache.frozen;
 	own_from = cache.own_from;
 	own_to = cache.own_to;
+	nr_paths = cache.nr_paths;
+	path_log = cache.path_log;
 	head = (struct image_head){
 		.magic = IMAGE_MAGIC,
 		.version = version,
@@ -257,11 +324,12 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		sys_madvise(cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE), MADV_POPULATE_WRITE);
 	}
 	memset(cache.meta_own, 0xff, sizeof(cache.meta_own));
-	ok = strip(ranges, n) && to->write(to->ctx, &head, sizeof(head)) &&
-	     to->write(to->ctx, &cache, IMAGE_PART) &&
-	     to->pages(to->ctx, cache.write, hot_pages()) &&
-	     to->pages(to->ctx, cache.write + cold_pages(), cache.code_size - cold_pages()) &&
-	     to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE));
+	ok = strip(ranges, n);
+	if (paths_run_out())
+		cache.nr_paths = cache.path_log = 0;
+	ok = ok && write_all(to, &head);
+	cache.nr_paths = nr_paths;
+	cache.path_log = path_log;
 	cache.write = write;
 	cache.frozen = frozen;
 	cache.own_from = own_from;
@@ -282,12 +350,23 @@ static bool fits(const struct dbt_cache *image)
 	       image->code_size == cache.code_size && image->meta_size == cache.meta_size &&
 	       image->hot + CODE_SLACK <= image->cold && image->cold <= image->code_size &&
 	       image->meta_used <= cache.meta_size - 2 * META_SLACK &&
-	       image->fixed_tables == cache.fixed_tables;
+	       image->fixed_tables == cache.fixed_tables &&
+	       (!image->nr_paths ||
+		(cache.paths && image->nr_paths >= PATH_FIRST &&
+		 image->nr_paths <= PATH_WORDS / 2 && image->path_log <= PATH_LOG / 2));
+}
+
+static bool map_paths(void *ctx, u8 *at, u64 len)
+{
+	const struct dbt_image_source *from = ctx;
+
+	return from->pages(from->ctx, at, len, PROT_READ | PROT_WRITE);
 }
 
 /* In place of what is there. */
 static bool map_pages(const struct dbt_image_source *from)
 {
+	struct dbt_image_source source = *from;
 	u32 cold = cold_pages();
 	u64 meta = ALIGN_UP(cache.meta_used, PAGE_SIZE);
 
@@ -300,12 +379,29 @@ static bool map_pages(const struct dbt_image_source *from)
 	       from->pages(from->ctx, (void *)(cache.code + cold), cache.code_size - cold,
 			   PROT_READ | PROT_EXEC) &&
 	       from->pages(from->ctx, cache.meta, meta, PROT_READ | PROT_WRITE) &&
-	       from->end(from->ctx);
+	       each_of_paths(map_paths, &source) && from->end(from->ctx);
+}
+
+/* What the image knows of paths, or what is known without it, if that is nothing. */
+static void take_paths(struct path_space *space, u32 nr_paths, u32 path_log)
+{
+	cache.paths = space;
+	if (!cache.nr_paths) {
+		cache.nr_paths = nr_paths;
+		cache.path_log = path_log;
+	}
+	if (!space)
+		return;
+	cache.path_filled = ALIGN_UP((u64)cache.path_log, PAGE_SIZE) - space->from_log;
+	space->logged = cache.path_log;
+	__atomic_store_n(&space->paths, cache.nr_paths, __ATOMIC_RELEASE);
 }
 
 bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_source *from)
 {
 	static struct dbt_cache image used_late;
+	struct path_space *space = cache.paths;
+	u32 nr_paths = cache.nr_paths, path_log = cache.path_log;
 	struct image_head head;
 	bool ok;
 
@@ -320,9 +416,15 @@ bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_so
 	cache.hot = image.hot;
 	cache.cold = image.cold;
 	cache.meta_used = image.meta_used;
+	cache.nr_paths = image.nr_paths;
+	cache.path_log = image.path_log;
 	ok = map_pages(from);
-	if (ok) {
+	if (!ok) {
+		cache.nr_paths = nr_paths;
+		cache.path_log = path_log;
+	} else {
 		memcpy(&cache, &image, IMAGE_PART);
+		take_paths(space, nr_paths, path_log);
 		memset(&cache.stats, 0, sizeof(cache.stats));
 		cache.verify_at = 0;
 		cache.epoch++;

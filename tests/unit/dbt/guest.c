@@ -214,6 +214,19 @@ static void through_image(struct guest *g)
 	}
 }
 
+void guest_imaged(struct guest *g, const void *fn)
+{
+	if (is_own(fn) && getenv("IMAGED"))
+		through_image(g);
+}
+
+u64 guest_mask(u64 mask)
+{
+	if (getenv("IMAGED"))
+		mask = (mask & ~(u64)DBT_MASK_PATHS) | DBT_MASK_WINDOWS;
+	return mask;
+}
+
 void guest_thread_init(struct guest *g)
 {
 	static int known;
@@ -315,8 +328,7 @@ u64 guest_call(struct guest *g, const void *fn, u64 a, u64 b, u64 c)
 {
 	u64 *sp = (u64 *)g->stack - 1;
 
-	if (is_own(fn) && getenv("IMAGED"))
-		through_image(g);
+	guest_imaged(g, fn);
 	*sp = GUEST_DONE;
 	g->t->regs.gpr[DBT_RSP] = (u64)sp;
 	g->t->regs.gpr[DBT_RDI] = a;

@@ -38,9 +38,8 @@ struct guest {
 /*
  * That of the test's first thread, made at the first call: with all checks, counting everything, a
  * cache that is full at times, DBT_BASELINE if BASELINE is in the environment, and DBT_WHOLE_JUMPS
- * if WHOLE is. With IMAGED
- * guest_call() of a function of the test program's own finds its code in an image, as far as it has
- * been translated before and there is no other thread.
+ * if WHOLE is. With IMAGED guest_call() and native_begin() of a function of the test program's own
+ * find its code in an image, as far as it has been translated before and there is no other thread.
  */
 struct guest *guest_main(void);
 void guest_init(u32 flags, u32 mask, u64 cache_size, u64 cache_at);
@@ -53,6 +52,14 @@ u64 guest_call(struct guest *g, const void *fn, u64 a, u64 b, u64 c);
  * The same from g->t->regs as they are, until GUEST_DONE, or a fault, whose signal it returns (0).
  */
 int guest_run(struct guest *g);
+
+/* What they do before. */
+void guest_imaged(struct guest *g, const void *fn);
+/*
+ * @mask, which traces. With IMAGED it has windows and no words of paths, since other code that
+ * traces is in no image.
+ */
+u64 guest_mask(u64 mask);
 
 u64 guest_count(struct guest *g, enum meter_quantity q);
 

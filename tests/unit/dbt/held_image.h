@@ -14,7 +14,7 @@ struct held_image {
 	struct {
 		const u8 *at;
 		u64 len, from;
-	} mapped[3]; /* code, more of it, and the bookkeeping */
+	} mapped[5]; /* code, more of it, the bookkeeping, and two of descriptions of paths */
 	u32 nr_mapped;
 };
 

@@ -99,6 +99,7 @@ void native_begin(struct guest *g, const void *fn, const u64 *abc)
 	u64 *sp = (u64 *)g->stack - 1;
 	struct dbt_regs *r = &g->t->regs;
 
+	guest_imaged(g, fn);
 	*sp = GUEST_DONE;
 	for (u32 i = 0; i < 16; i++)
 		r->gpr[i] = 0x1000 + i;

@@ -18,7 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define MASK (DBT_MASK_ALL | DBT_MASK_TRACE | DBT_MASK_MEMORY)
+#define MASK guest_mask(DBT_MASK_ALL | DBT_MASK_TRACE | DBT_MASK_MEMORY)
 
 /* The filter of the translator; few sets, so that it lets much through. */
 #define LINE_SHIFT 6u
@@ -283,8 +283,8 @@ static void check_filter(struct guest *g, const struct program *p)
 	filter_on(g, MASK);
 	check_run(g, p, 0);
 	check_run(g, p, 0);
-	dbt_set_mask(g->t, MASK | DBT_MASK_FILTER | DBT_MASK_PATHS |
-				   DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	dbt_set_mask(g->t, guest_mask(MASK | DBT_MASK_FILTER | DBT_MASK_PATHS |
+				      DBT_MASK_DEADLINES(METER_INSTRUCTIONS)));
 	for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
 		check_run(g, p, periods[i]);
 	dbt_check(g->t);
@@ -297,7 +297,8 @@ static void check_program(struct guest *g, const struct program *p)
 	dbt_set_mask(g->t, MASK);
 	check_run(g, p, 0);
 	check_run(g, p, 0);
-	dbt_set_mask(g->t, MASK | DBT_MASK_PATHS | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	dbt_set_mask(g->t,
+		     guest_mask(MASK | DBT_MASK_PATHS | DBT_MASK_DEADLINES(METER_INSTRUCTIONS)));
 	for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
 		check_run(g, p, periods[i]);
 	dbt_set_mask(g->t, DBT_MASK_ALL);

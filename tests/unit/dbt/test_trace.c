@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define MASK (DBT_MASK_ALL | DBT_MASK_PATHS | DBT_MASK_TRACE)
+#define MASK guest_mask(DBT_MASK_ALL | DBT_MASK_PATHS | DBT_MASK_TRACE)
 
 static struct path_space *space;
 

@@ -400,7 +400,7 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 	regs_from(&t->regs, m);
 	arch_meter_correct(t, b, off, arch_rewind(t, b, off, &t->regs));
 	if (string && string->repeats)
-		elements_of_string(t, code_at(b->code) + off, string->moved);
+		elements_of_string(t, (const u8 *)m->ip, string->moved);
 }
 
 /*

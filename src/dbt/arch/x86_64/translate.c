@@ -12,19 +12,21 @@ static struct build build used_late; /* too large for the stack; used with the l
 static struct {
 	u32 n;
 	struct {
-		u64 pc, why;
+		u64 pc;
+		u32 why, form;
 	} at[ONCE];
 } once used_late;
 
-static void once_note(u64 pc, enum exit_kind why)
+static void once_note(u64 pc, enum exit_kind why, u32 form)
 {
 	for (u32 i = 0; i < once.n; i++)
-		if (once.at[i].pc == pc)
+		if (once.at[i].pc == pc && once.at[i].form == form)
 			return;
 	if (once.n == ONCE)
 		return;
 	once.at[once.n].pc = pc;
-	once.at[once.n++].why = why;
+	once.at[once.n].why = why;
+	once.at[once.n++].form = form;
 }
 
 /* Copies few bytes, a multiple of 2, to *@to, which moves behind them. */
@@ -421,7 +423,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 		exit_link_by(from, block, front);
 	if (plan->once) {
 		block_kill(block);
-		once_note(pc, why);
+		once_note(pc, why, form & BLOCK_PLAIN);
 	}
 	return block;
 }
@@ -432,9 +434,11 @@ void arch_translate_once_more(void)
 
 	for (u32 i = 0; i < once.n && code_thaw() && cache_has_room(); i++) {
 		u64 pc = once.at[i].pc;
+		u32 form = once.at[i].form;
 
-		if (!block_find(pc, 0) && exec_find(pc))
-			(void)arch_translate(pc, (enum exit_kind)once.at[i].why, 0, NULL, &fault);
+		if (!block_find(pc, form) && exec_find(pc))
+			(void)arch_translate(pc, (enum exit_kind)once.at[i].why, form, NULL,
+					     &fault);
 	}
 	once.n = 0;
 }
