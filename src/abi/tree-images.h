@@ -48,7 +48,7 @@ struct tree_image_message {
 	u64 pieces; /* the address of a struct tree_image_pieces */
 };
 
-#define TREE_IMAGE_PIECES 8u
+#define TREE_IMAGE_PIECES 12u
 
 /* In the memory of who has an image. What lies between pieces is not looked at. */
 struct tree_image_pieces {

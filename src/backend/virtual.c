@@ -200,15 +200,13 @@ static int join(struct virtual_pmu *v, char *why, size_t len)
 	return err;
 }
 
-#define CACHE_MB 64
-
 static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 {
 	const struct virtual_opts *o = &v->opts;
 	struct cpuid_profile profile;
 	struct run_config config = {
 		.flags = o->segment_flags,
-		.cache_mb = o->cache_mb ? o->cache_mb : CACHE_MB,
+		.cache_mb = o->cache_mb,
 		.cpu = o->cpu,
 		.cpus = o->cpus,
 		.counters = o->session.counters,

@@ -265,7 +265,7 @@ struct hash_map {
 };
 
 /* The cache has at most so many pieces of which each becomes writable again by itself. */
-#define CODE_PIECES 4096
+#define CODE_PIECES 16384
 
 /* Where copies of frozen code go. */
 enum code_copies {

@@ -516,7 +516,7 @@ struct dbt_image_range {
 	u64 start, end;
 };
 
-/* A number for what makes translations differ besides the translator: CPU, flags, mask, size. */
+/* A number for what makes translations differ besides the translator: CPU, flags, mask, filter, size. */
 u64 dbt_image_kind(void);
 
 /* How much an image would take, about, and at most. */
@@ -540,8 +540,9 @@ struct dbt_image_target {
 
 /*
  * Hands all of it to @to, in pieces. @version: whatever makes translators differ. @t never runs
- * again. False: there cannot be one, or it could not be written. The lock is held afterwards, so
- * that other threads wait for what comes: the end, or dbt_forget().
+ * again. With what traces in windows go the descriptions of its paths (dbt_paths()). False: there
+ * cannot be one, as of code that traces all the time, or it could not be written. The lock is held
+ * afterwards, so that other threads wait for what comes: the end, or dbt_forget().
  */
 bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
 		    const struct dbt_image_target *to);

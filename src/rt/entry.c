@@ -171,11 +171,17 @@ static u64 pie_place(u64 extent, u64 align)
 	return ALIGN_UP(low + random_pages(RANDOM_PIE) % (high - low), align);
 }
 
+/* Code that traces, beside code that does not: a compiler fills more than CACHE_MB with it. */
+#define CACHE_MB        64u
+#define CACHE_TRACED_MB 192u
+
 static u32 cache_mb(void)
 {
 	u32 mb = run_config()->cache_mb;
 
-	return mb ? mb : 64;
+	if (mb)
+		return mb;
+	return paths_mask() & DBT_MASK_TRACE && !limits_are_tight() ? CACHE_TRACED_MB : CACHE_MB;
 }
 
 static void no_translator(int err)

@@ -120,7 +120,7 @@ static const struct option options[] = {
 		 "counts them from outside. What --count reports is each COMMAND's own."},
 	{OPTION_GROUP, .help = "The translator"},
 	{OPTION_INT, 0, "cache-size", "MB", AT(cache_mb), .min = 1, .max = 1024,
-	 .help = "most translated code per process (default 64)"},
+	 .help = "most translated code per process (default 64, or 192 with a model)"},
 	TRANSLATIONS_OPTION(struct run_opts, translations),
 	{OPTION_FLAG, 0, "strict", AT(strict),
 	 .help = "refuse programs that cannot run under the translator",

@@ -7,6 +7,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/process.h"
+#include "rt/task/traces.h"
 #include "sys/string.h"
 
 #include <linux/fcntl.h>
@@ -25,11 +26,15 @@
 /* If it is no larger what mostly runs once is kept all the same (is_once()). */
 #define FIRST_MOST (4ull << 20)
 
+/* Code that traces, with what it is described by, takes so many times what other code takes. */
+#define TRACED 3u
+
 /*
  * Everything that is shared lies in one window of addresses, below all that the kernel gives out by
- * itself, so that every file is within the reach of the cache in its middle.
+ * itself, so that every file is within the reach of the cache in its middle. ThreadSanitizer ends a
+ * program that has a file below 0x7e8000000000, but for places of its own choice.
  */
-#define WINDOWS_START 0x7dd000000000ul
+#define WINDOWS_START 0x7e8000000000ul
 #define WINDOWS_END   0x7ee000000000ul
 #define WINDOW        0xc0000000ul
 #define WINDOW_CACHE  0x60000000ul
@@ -491,6 +496,12 @@ static bool save(struct thread *t, struct stream *s)
 	return ok && write_image(s, &sum, sizeof(sum));
 }
 
+/* @bytes of usual code, as of what this process has. */
+static u64 sized(u64 bytes)
+{
+	return traces_mask() ? TRACED * bytes : bytes;
+}
+
 static u64 stored_size(u64 name)
 {
 	struct stored_image image;
@@ -511,7 +522,7 @@ static u64 stored_size(u64 name)
 static u64 name_for(struct thread *t)
 {
 	struct dbt_image_range at[RANGES];
-	u64 least = store_is_tree() ? USED_LEAST_TREE : USED_LEAST;
+	u64 least = store_is_tree() ? sized(USED_LEAST_TREE) : USED_LEAST;
 	u64 bytes, own, base;
 
 	/* Not even if all of it were of use. What a fork began with its parent keeps. */
@@ -529,7 +540,7 @@ static u64 name_for(struct thread *t)
 	base = stored_size(images.base);
 	if (images.any && !images.known && images.dynamic)
 		return images.base;
-	if (bytes <= BASE_MOST && (base == 0 || base == images.taken))
+	if (bytes <= sized(BASE_MOST) && (base == 0 || base == images.taken))
 		return images.base;
 	return images.own;
 }
@@ -563,13 +574,13 @@ void images_complete(struct thread *t)
 
 	images.to = 0;
 	/* When the first process ends, the others mostly have. */
-	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
+	if (!images.on || !images.own || t->proc->confined || used > sized(USED_MAX) ||
 	    images.kind != dbt_image_kind() || (store_is_tree() && t->proc->pid == images.root) ||
 	    !process_is_alone(t))
 		return;
 	images.to = name_for(t);
 	if (!images.to ||
-	    (used > FIRST_MOST && !images.is_own && is_once() && !store_asked(images.to))) {
+	    (used > sized(FIRST_MOST) && !images.is_own && is_once() && !store_asked(images.to))) {
 		images.to = 0;
 		return;
 	}

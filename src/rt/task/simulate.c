@@ -428,25 +428,37 @@ static void fill_usual(const struct model *m)
 		fill(ll, size);
 }
 
-/* A model of the machine that we were told of; false if that is none, or without memory. */
+/* The machine that we were told of; false if that is none. */
+static bool machine_told(struct machine *machine)
+{
+	struct machine_mistake why;
+
+	memcpy(machine, run_config()->machine, sizeof(*machine));
+	return machine->version && !machine_check(machine, &why);
+}
+
+static bool is_room_for_traces(void)
+{
+	return !limits_are_tight() || traces_have_room();
+}
+
+/* A model of it; false if there is none, or without memory. */
 static bool make(u32 parts, bool each, bool windows)
 {
 	struct model_half half[MODEL_HALVES] = {{parts, parts}};
 	u32 halves = each ? 1 : model_halves(parts, half);
-	struct machine_mistake why;
 	struct machine machine;
 	struct simulation *new;
 	u8 *model;
 	u64 size;
 
-	memcpy(&machine, run_config()->machine, sizeof(machine));
-	if (!machine.version || machine_check(&machine, &why))
+	if (!machine_told(&machine))
 		return false;
 	size = sizeof(*new);
 	for (u32 h = 0; h < halves; h++)
 		size += model_size(&machine, MODEL_CORES, half[h].parts);
 	new = region_map(size);
-	if (limits_are_tight() && !traces_have_room() && new) {
+	if (new && !is_room_for_traces()) {
 		region_unmap(new, size);
 		new = NULL;
 	}
@@ -486,6 +498,25 @@ static void trace_memory(const struct machine *m, bool each)
 		trace_use_filter((u32)__builtin_ctz(m->memory.line), sets, 0);
 }
 
+static void trace_for(const struct machine *m, u32 parts, bool each)
+{
+	trace_use(&model_user);
+	if (parts & (MODEL_CACHES | MODEL_TLBS))
+		trace_memory(m, each);
+}
+
+/*
+ * There will be a model, unless the program ends before. So that nothing has to be translated again
+ * for it, and images are for all, code is what it will be: what traces nothing does so in any case.
+ */
+static void trace_for_later(u32 parts)
+{
+	struct machine machine;
+
+	if (machine_told(&machine) && is_room_for_traces())
+		trace_for(&machine, parts, false);
+}
+
 /*
  * Takes notice of what is wanted. Parts that nobody wants any more stay, since a model with others
  * would be a cold one. True: code is to be translated anew.
@@ -499,8 +530,10 @@ static bool take_parts(u32 wanted)
 	if (!parts && !simulation)
 		return false;
 	windows = windows_decide(parts, all);
-	if (!simulation && windows_put_off())
-		return windows;
+	if (!simulation && windows_put_off()) {
+		trace_for_later(parts);
+		return true;
+	}
 	if (simulation) {
 		parts |= simulation->parts;
 		each |= simulation->feed[0].each;
@@ -509,9 +542,7 @@ static bool take_parts(u32 wanted)
 	    !make(parts, each, !each && windows_possible()))
 		return windows;
 	windows_anew();
-	trace_use(&model_user);
-	if (parts & (MODEL_CACHES | MODEL_TLBS))
-		trace_memory(model_machine(simulation->feed[0].model), each);
+	trace_for(model_machine(simulation->feed[0].model), parts, each);
 	return true;
 }
 
@@ -534,7 +565,7 @@ static void take_over(struct thread *t, u32 wanted)
 	beside_go(t);
 	if (!anew)
 		return;
-	if (simulation)
+	if (traces_mask())
 		paths_need_space(t);
 	sample_new_mask(t);
 }
