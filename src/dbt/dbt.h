@@ -516,7 +516,7 @@ struct dbt_image_range {
 	u64 start, end;
 };
 
-/* A number for what makes translations differ besides the translator: CPU, flags, mask, filter, size. */
+/* A number for what makes translations differ besides the translator: CPU, flags, mask, size. */
 u64 dbt_image_kind(void);
 
 /* How much an image would take, about, and at most. */

@@ -206,6 +206,13 @@ def test_branches():
                         [x.split() for x in ours], (fields, p)
         record(f"{d}/a", "-j", "any_call,u", "-e", "instructions:u", "-c", "1009", "--", FIXED)
         assert all(len(line.split()) == 1 for line in script(f"{d}/a", "ip,brstack"))
+        # With what a model counts, alone and beside others.
+        for events in ("cycles:u", "branches:u,cycles:u"):
+            record(f"{d}/a", "-b", "-e", events, "-c", "1009", "--machine=zen4", "--", FIXED)
+            lines = [x.split() for x in script(f"{d}/a", "event,brstack") if "cycles:u:" in x]
+            assert len(lines) > 10, (events, lines)
+            for _, *branches in lines[len(lines) // 2:]:
+                assert len(branches) == 32 and branches == [branches[0]] * 32, (events, branches)
 
 
 def test_call_graph_of_open_calls():

@@ -53,22 +53,32 @@ void sample_new_mask(struct thread *t)
 	lock_release(&form.lock, t->id);
 }
 
-/* @q: the quantity of all of the thread's deadlines, METER_INSTRUCTIONS if they are of several. */
-static void form_enter(struct thread *t, u32 q)
+/* @mask with the kinds of branches that events want with their samples, modeled ones too. */
+static u64 with_branches(u64 mask, const struct sampler *s)
+{
+	for (u32 slot = 0; slot < TRACE_EVENTS; slot++)
+		if (s->event[slot].period)
+			mask = dbt_mask_branches(mask, s->event[slot].branches);
+	return mask;
+}
+
+/*
+ * @deadlines: the part of the mask for the quantity of all of the thread's deadlines, or for
+ * METER_INSTRUCTIONS if they are of several; 0: it has none.
+ */
+static void form_enter(struct thread *t, u64 deadlines)
 {
 	const struct sampler *s = sampler_of(t);
-	u64 mask = DBT_MASK_DEADLINES(q), was;
+	u64 mask = deadlines, was;
 
 	lock_acquire(&form.lock, t->id, thread_gone);
 	form.threads += !t->sampling.on;
 	t->sampling.on = true;
 	was = form.mask & ~DBT_MASK_BRANCHES;
 	if (was && was != mask)
-		mask = DBT_MASK_DEADLINES(METER_INSTRUCTIONS);
+		mask = mask ? DBT_MASK_DEADLINES(METER_INSTRUCTIONS) : was;
 	mask |= form.mask & DBT_MASK_BRANCHES;
-	for (u32 i = 0; i < s->nr; i++)
-		mask = dbt_mask_branches(mask, s->event[s->order[i]].branches);
-	set_form(t, mask);
+	set_form(t, with_branches(mask, s));
 	lock_release(&form.lock, t->id);
 }
 
@@ -260,8 +270,8 @@ void sample_take_over(struct thread *t)
 			q = METER_INSTRUCTIONS;
 	meter_sums(m, METER_QUANTITIES, sums);
 	set_deadlines(t, sums);
-	if (s->nr)
-		form_enter(t, q);
+	if (s->nr || with_branches(0, s))
+		form_enter(t, s->nr ? DBT_MASK_DEADLINES(q) : 0);
 	else
 		form_leave(t);
 	t->sampling.calls = any_call(&s->calls);
