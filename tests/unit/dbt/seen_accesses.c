@@ -139,6 +139,19 @@ static bool want_words(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstr
 	}
 }
 
+static bool is_at_once(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_CMPXCHG:
+	case ZYDIS_MNEMONIC_CMPXCHG8B:
+	case ZYDIS_MNEMONIC_CMPXCHG16B: return false;
+	case ZYDIS_MNEMONIC_XCHG:
+		return op[0].type == ZYDIS_OPERAND_TYPE_MEMORY ||
+		       op[1].type == ZYDIS_OPERAND_TYPE_MEMORY;
+	default: return z->attributes & ZYDIS_ATTRIB_HAS_LOCK;
+	}
+}
+
 /* The accesses of the instruction at @pc, which is executed with @r and leaves @after. */
 static void want_step(const struct dbt_regs *r, u64 pc, const struct dbt_regs *after)
 {
@@ -164,6 +177,7 @@ static void want_step(const struct dbt_regs *r, u64 pc, const struct dbt_regs *a
 		}
 		return;
 	}
+	seen.twice += is_at_once(&z, op);
 	if (!want_words(r, pc, &z, op))
 		want_once(r, pc, &z, op);
 }
@@ -219,7 +233,7 @@ void see_program(struct guest *g, const struct program *p)
 	syscall(SYS_arch_prctl, ARCH_GET_GS, &gs_base);
 	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
 	syscall(SYS_arch_prctl, ARCH_SET_GS, gs_base);
-	seen.n = 0;
+	seen.n = seen.twice = 0;
 	for (u64 i = 0; i < n; i++)
 		want_step(i ? &steps[i - 1].regs : &begin, steps[i].pc, &steps[i].regs);
 	free(steps);

@@ -16,6 +16,7 @@ struct noted {
 struct seen_accesses {
 	struct noted at[1 << 20];
 	u64 n;
+	u64 twice; /* loads that Valgrind has twice: of what is done at once, but for cmpxchg */
 	u64 fs_base, gs_base; /* the guest's */
 };
 extern struct seen_accesses seen;

@@ -207,7 +207,7 @@ static void compare(const char *name)
 
 	if (filtered) {
 		if (!wanted_left) {
-			wanted_all = seen.n;
+			wanted_all = seen.n + (plain ? seen.twice : 0);
 			if (plain)
 				see_no_stores_back();
 			seen.n = leave_out(seen.at, seen.n);

@@ -209,6 +209,18 @@ static bool is_enter(const struct insn *i)
 	return i->enc == ENC_LEGACY && i->map == MAP_1 && i->opcode == 0xc8;
 }
 
+/*
+ * Of what is done to memory at once, but for cmpxchg, Valgrind makes a load and a loop of
+ * compare-and-exchange, which loads as well.
+ */
+static bool valgrind_loads_twice(const struct insn *i)
+{
+	bool cmpxchg = i->map == MAP_0F && ((i->opcode & 0xfe) == 0xb0 || i->opcode == 0xc7);
+	bool xchg = i->map == MAP_1 && (i->opcode & 0xfe) == 0x86;
+
+	return i->enc == ENC_LEGACY && (xchg || (i->attr & INSN_LOCK && !cmpxchg));
+}
+
 static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
 {
 	bool about = tells_elements(i);
@@ -226,7 +238,9 @@ static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
 	if (i->special == SP_GATHER || i->special == SP_TILE)
 		return;
 	if (i->mem_read && i->attr & (INSN_MEM | INSN_MOFFS) && !(i->attr & INSN_NOADDR))
-		add_operand(p, i, pc, about ? PATH_LOAD_ABOUT : PATH_LOAD, size_of(i->mem_read));
+		for (u32 n = cache.filter_plain && valgrind_loads_twice(i) ? 2 : 1; n; n--)
+			add_operand(p, i, pc, about ? PATH_LOAD_ABOUT : PATH_LOAD,
+				    size_of(i->mem_read));
 	else if (i->mem_read || i->mem_write)
 		add_implicit(p, i);
 	if (i->stack_read)
@@ -495,12 +509,12 @@ static bool is_of_string(const struct access_site *s)
 	return s->kind == PATH_LOADS || s->kind == PATH_STORES;
 }
 
-/* It stores where the access before it has loaded, by the same instruction. */
-static bool stores_back(u32 number)
+/* It is where the access before it has loaded, by the same instruction. */
+static bool is_again(u32 number)
 {
 	const struct draft *d = &drafts[number], *load = d - 1;
 
-	return number && d->access.kind == PATH_STORE && load->access.kind == PATH_LOAD &&
+	return number && d->access.kind <= PATH_STORE && load->access.kind == PATH_LOAD &&
 	       load->access.insn == d->access.insn && load->access.disp == d->access.disp &&
 	       load->access.size == d->access.size && load->access.flags == d->access.flags &&
 	       load->access.scale == d->access.scale && load->base_reg == d->base_reg &&
@@ -512,7 +526,7 @@ static bool make_plain(struct access_site *s)
 {
 	u32 line = 1u << cache.filter_shift;
 
-	if (s->kind == PATH_PREFETCH || stores_back(s->number))
+	if (s->kind == PATH_PREFETCH || is_again(s->number))
 		return false;
 	if (s->kind == PATH_LOAD_ABOUT)
 		s->kind = PATH_LOAD;
