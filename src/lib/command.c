@@ -129,6 +129,22 @@ static bool interpreter(const char *path, char *buf, size_t size)
 	return true;
 }
 
+/* Why its interpreter @script is not there. */
+static void explain_script(char *script, char *why, size_t size)
+{
+	size_t len = strlen(script);
+
+	if (len && script[len - 1] == '\r') {
+		script[len - 1] = 0;
+		snprintf(why, size,
+			 "its first line names '%s' and a carriage return, which does not exist: "
+			 "take them out of its lines (sed -i 's/\\r$//')",
+			 script);
+		return;
+	}
+	snprintf(why, size, "its first line names '%s', which does not exist", script);
+}
+
 /* Why program @name could not be executed with errno @e. Returns -@e. */
 static int explain_exec(const char *name, int e, struct ap_error *err)
 {
@@ -149,8 +165,7 @@ static int explain_exec(const char *name, int e, struct ap_error *err)
 		snprintf(why, sizeof(why), "no directory of PATH has it%s",
 			 found ? "; there is one here, which would be './' and its name" : "");
 	else if (e == ENOENT && found && interpreter(name, script, sizeof(script)))
-		snprintf(why, sizeof(why), "its first line names '%s', which does not exist",
-			 script);
+		explain_script(script, why, sizeof(why));
 	else if (e == ENOENT && found)
 		snprintf(why, sizeof(why), "the file exists, but not the loader it was linked for");
 	else if (e == EACCES && is_path && S_ISDIR(st.st_mode))

@@ -92,6 +92,7 @@ def test_commands_that_cannot_start():
             (file("plain", "true\n", 0o644), 126, "it is not executable (chmod +x)"),
             (file("script", "#!/no/such/shell -e\n", 0o755), 127,
              "its first line names '/no/such/shell'"),
+            (file("windows", "#!/bin/sh\r\n", 0o755), 127, "'/bin/sh' and a carriage return"),
             ("", 127, "the name is empty"),
         ]
         for command, status, why in cases:
@@ -103,6 +104,14 @@ def test_commands_that_cannot_start():
         assert "there is one here" in r.err, r
         # What execvp(3) makes of a script without a first line.
         stat("-e", "cs", file("bare", "exit 5\n", 0o755), status=5)
+
+
+def test_a_name_does_not_steer_the_terminal():
+    with scratch() as d:
+        name = os.path.join(d, "a\033[31mb")
+        os.symlink("/bin/true", name)
+        r = stat("-e", "cs", "--", name)
+        assert "a?[31mb" in r.err and "\033" not in r.err, r
 
 
 def test_the_command_sees_what_it_would_without_us():

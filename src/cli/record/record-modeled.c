@@ -206,7 +206,8 @@ void record_modeled_check(struct record_job *job)
 		if (v.value != m->total[event] && !job->opts.toggle)
 			command_error(&cmd_record,
 				      "the profile has %" PRIu64 " of %s and the counters %" PRIu64
-				      "; they agree unless programs still run",
+				      "; they agree unless programs still run or "
+				      "were killed",
 				      m->total[event], job->events[1 + event].name, v.value);
 		if (m->unplaced[event] > m->total[event] / 1000)
 			command_error(&cmd_record,

@@ -9,6 +9,7 @@
 #include "cli/determinism.h"
 #include "cli/help/help.h"
 #include "cli/modeled-events.h"
+#include "cli/put-name.h"
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
 #include "cli/report/metric-only.h"
@@ -421,7 +422,8 @@ void report_print_text(const struct report *r, const struct report_style *style)
 			lines(r, style);
 		return;
 	}
-	fprintf(out, "\n Performance counter stats for %s", r->target);
+	fputs("\n Performance counter stats for ", out);
+	put_name(out, 0, r->target);
 	if (r->many)
 		fprintf(out, " (%u runs)", r->runs);
 	fputs(":\n", out);
