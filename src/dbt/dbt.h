@@ -519,6 +519,9 @@ struct dbt_image_range {
 /* A number for what makes translations differ besides the translator: CPU, flags, mask, size. */
 u64 dbt_image_kind(void);
 
+/* Whether what is translated with this mask can be in one. */
+bool dbt_image_possible(void);
+
 /* How much an image would take, about, and at most. */
 u64 dbt_image_used(void);
 /* The same without what is new and is not of @ranges, which lies in the image and is of no use. */

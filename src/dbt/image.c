@@ -35,7 +35,7 @@ struct image_head {
  * Code that traces all the time is not kept: who asks for that reads descriptions from elsewhere.
  * With windows it is what a model has seen a program execute, and the descriptions are with it.
  */
-static bool image_possible(void)
+bool dbt_image_possible(void)
 {
 	const u64 traces = DBT_MASK_WINDOWS | DBT_MASK_TRACE | DBT_MASK_MEMORY | DBT_MASK_FILTER;
 	u64 may = DBT_MASK_ALL | DBT_MASK_ANY_DEADLINES;
@@ -223,7 +223,7 @@ u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges,
 void dbt_image_complete(struct dbt_thread *t)
 {
 	cache_lock(t);
-	if (image_possible())
+	if (dbt_image_possible())
 		arch_translate_once_more();
 	cache_unlock(t);
 }
@@ -301,7 +301,7 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 	u8 *write;
 
 	cache_lock(t);
-	if (!image_possible())
+	if (!dbt_image_possible())
 		return false;
 	write = cache.write;
 	frozen = cache.frozen;
@@ -406,7 +406,7 @@ bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_so
 	bool ok;
 
 	populate_own(&image, IMAGE_PART);
-	if (!image_possible() || !from->read(from->ctx, &head, sizeof(head)) ||
+	if (!dbt_image_possible() || !from->read(from->ctx, &head, sizeof(head)) ||
 	    head.magic != IMAGE_MAGIC || head.version != version || head.mask != cache.mask ||
 	    head.code != (u64)cache.code || head.meta != (u64)cache.meta ||
 	    head.code_size != cache.code_size || head.flags != cache.flags ||

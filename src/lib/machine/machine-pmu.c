@@ -286,15 +286,29 @@ int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err)
 	return ap__pmu_turn(m, why, err);
 }
 
+/*
+ * What is told by address is of the file that is mapped there at last. So each file has its own
+ * place, where no other comes when it is gone; that is so for who shares translations, which these
+ * do not.
+ */
+static void place_by_file(struct virtual_opts *v)
+{
+	v->translations = TRANSLATIONS_TREE;
+}
+
+static void exact(struct virtual_opts *v)
+{
+	v->segment_flags |= SEGMENT_EXACT;
+	v->keep = true;
+	place_by_file(v);
+}
+
 void ap__pmu_exact(struct ap_machine *m)
 {
-	m->virtual_opts.segment_flags |= SEGMENT_EXACT;
-	m->virtual_opts.keep = true;
+	exact(&m->virtual_opts);
 	/* Asked for the virtual PMU it has one already, which has not started anything. */
-	if (m->virtual_pmu) {
-		ap__virtual_opts(m->virtual_pmu)->segment_flags |= SEGMENT_EXACT;
-		ap__virtual_opts(m->virtual_pmu)->keep = true;
-	}
+	if (m->virtual_pmu)
+		exact(ap__virtual_opts(m->virtual_pmu));
 }
 
 static void profile(struct virtual_opts *v, const u8 *counters, u32 n, u32 flags)
@@ -324,6 +338,7 @@ void ap__pmu_traced(struct ap_machine *m, bool requests, const struct machine *c
 {
 	m->virtual_opts.segment_flags |= SEGMENT_TRACED | (requests ? SEGMENT_REQUESTS : 0) |
 					 (caches ? SEGMENT_ACCESSES : 0);
+	place_by_file(&m->virtual_opts);
 	if (caches) {
 		m->virtual_opts.filter_sets = filter_sets(caches);
 		m->virtual_opts.filter_shift = (u8)__builtin_ctz(caches->memory.line);

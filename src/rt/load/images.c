@@ -365,7 +365,7 @@ static bool load(struct thread *t, u64 name)
 
 void images_load(struct thread *t, const struct image_file *exe, bool dynamic)
 {
-	if (!images.on || !exe->inode)
+	if (!images.on || !exe->inode || !dbt_image_possible())
 		return;
 	images.kind = dbt_image_kind();
 	images.version = mix(images.version, images.kind);

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Libraries that come one after the other to where the one before has been: what is told by address
+is not mixed up."""
+import os
+import re
+import subprocess
+
+from e2e import ANYPERF, ENV, main, run, scratch
+
+ONE, OTHER = os.environ["E2E_ONE"], os.environ["E2E_OTHER"]
+# The second one is asked for twice as much.
+PROGRAM = [os.environ["E2E_RELOADING"], ONE, OTHER]
+
+
+def test_exact_profiles():
+    with scratch() as d:
+        r = run("record", "--exact", "-o", f"{d}/a", "--", *PROGRAM)
+        assert r.status == 0, r
+        rows = run("report", "-s", "dso,sym", "-i", f"{d}/a").out
+    shares = {sym: (float(share), dso) for share, dso, sym in
+              re.findall(r"([\d.]+)% .*(libreloaded-\w+\.so) .*(reload_o\w+)\n", rows)}
+    assert shares["reload_one"][1] == "libreloaded-one.so", rows
+    assert shares["reload_other"][1] == "libreloaded-other.so", rows
+    assert 1.9 < shares["reload_other"][0] / shares["reload_one"][0] < 2.1, rows
+
+
+def test_callgrind():
+    with scratch() as d:
+        out = f"{d}/out"
+        p = subprocess.run([ANYPERF, "valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
+                            "--compress-strings=no", "--compress-pos=no", *PROGRAM],
+                           capture_output=True, text=True, check=False, timeout=60, env=ENV)
+        assert p.returncode == 0, p
+        counts, fn, called = {}, None, False
+        with open(out, encoding="utf-8") as f:
+            for line in f:
+                if line.startswith("fn="):
+                    fn = line[3:].strip()
+                if re.match(r"\d+ \d+$", line) and fn.startswith("reload_o") and not called:
+                    counts[fn] = counts.get(fn, 0) + int(line.split()[1])
+                called = line.startswith("calls=")
+    assert counts.keys() == {"reload_one", "reload_other"}, counts
+    assert 1.9 < counts["reload_other"] / counts["reload_one"] < 2.1, counts
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,24 @@
+/* Loads the libraries of its arguments in turn, each where the one before has been. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+	volatile int n = 1000;
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 1; i < argc; i++) {
+			void *library = dlopen(argv[i], RTLD_NOW);
+			int (*work)(int) = library ? (int (*)(int))dlsym(library, "reload_work")
+						   : NULL;
+
+			if (!work) {
+				fprintf(stderr, "%s\n", dlerror());
+				return 1;
+			}
+			work(n * i);
+			dlclose(library);
+		}
+	}
+	return 0;
+}
