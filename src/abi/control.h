@@ -12,7 +12,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 12u
+#define CONTROL_VERSION 13u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
@@ -82,6 +82,7 @@ struct rt_control {
 	u32 watch;       /* enum wire_watch, of a program that is sampled; trace.h */
 	struct model_place place;
 	u64 images_seed; /* where all of the tree has its files; 0: it is to be drawn */
+	u64 form;        /* sample_form() of the program before */
 	u64 ignored;     /* signals, as a mask of the kernel's */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;  /* of a deterministic run: what its random numbers are made from */

@@ -16,6 +16,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
+#include "rt/sample/sample.h"
 #include "rt/sample/trace-hits.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
@@ -325,7 +326,7 @@ static struct thread *first_thread(struct startup *s)
 	windows_start(&s->control.place);
 	simulate_start();
 	streams_start();
-	config.mask = paths_mask();
+	config.mask = sample_first_mask(s->control.form);
 	ops.arch = arch_dbt_ops;
 	config.cache_size = (u64)cache_mb() << 20;
 	config.cache_hint = images_cache_place(config.cache_size);
@@ -443,6 +444,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias, &s->interp_file);
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
 	perf_start(t, s->control.perf_fds, s->control.watch, s->control.flags & CONTROL_LAUNCH);
+	sample_begin(t);
 	/* Once more, now that the session has told of the execve: that was before its start. */
 	if (paths_wanted())
 		paths_begin(t);

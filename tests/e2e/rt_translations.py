@@ -609,6 +609,31 @@ def test_a_tree_keeps_at_once_what_others_have_started():
         p.wait(50)
 
 
+def test_who_is_sampled_keeps_what_it_translates():
+    """It counts with deadlines from its beginning, as the program before it did."""
+    period, rounds = 1009, 4
+    with scratch() as d:
+        (once, _), _ = counted(d, FIXED, who="off")
+        with subprocess.Popen([ANYPERF, "record", "-q", "-e", "instructions:u", "-c", str(period), "-o",
+                               f"{d}/a", "--", "sh", "-c",
+                               f'while read go; do {FIXED}; sort /etc/passwd | wc -l; done'],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=ENV) as p:
+            said = set()
+            for _ in range(rounds):
+                p.stdin.write("go\n")
+                p.stdin.flush()
+                said.add(p.stdout.readline())
+            images = tree_images_with(p.pid, asked=False)
+            p.stdin.close()
+        assert p.returncode == 0 and len(said) == 1, (p.returncode, said)
+        assert max(images.values(), default=0) > 0, images
+        r = subprocess.run([ANYPERF, "script", "-i", f"{d}/a", "-F", "comm,ip"], text=True,
+                           capture_output=True, check=True, env=ENV, timeout=60)
+    samples = [line.split()[0] for line in r.stdout.splitlines()]
+    assert samples.count(os.path.basename(FIXED)) == rounds * (once // period), (once, r.stdout)
+
+
 def deny(*calls):
     """A filter of system calls, as containers have one: those fail with EPERM."""
     n, code = len(calls), [(0x20, 0, 0, 0)]

@@ -25,6 +25,7 @@ static int prepare(struct record_job *job)
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .log = log_line,
 					      .log_level = (enum ap_log_level)job->opts.verbose);
 	struct ap_virtual_opts virtual_opts = AP_OPTS(ap_virtual_opts,
+						      .flags = AP_VIRTUAL_TRANSLATIONS_TREE,
 						      .machine = job->opts.machine);
 	char why[300];
 

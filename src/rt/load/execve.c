@@ -338,6 +338,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	signal_save(t, c);
 	c->mdwe = mdwe_inherited();
 	c->watch = perf_exec(t, c->perf_fds);
+	c->form = sample_form();
 	deterministic_exec(t, c);
 	arch_save(c);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));

@@ -38,6 +38,17 @@ static u64 mask_of_form(void)
 	return mask | (mask & DBT_MASK_ANY_DEADLINES ? form.mask & DBT_MASK_BRANCHES : form.mask);
 }
 
+u64 sample_form(void)
+{
+	return form.mask;
+}
+
+u64 sample_first_mask(u64 before)
+{
+	form.mask = before & (DBT_MASK_ANY_DEADLINES | DBT_MASK_BRANCHES);
+	return mask_of_form();
+}
+
 static void set_form(struct thread *t, u64 mask)
 {
 	if (mask == form.mask)
@@ -84,13 +95,21 @@ static void form_enter(struct thread *t, u64 deadlines)
 
 static void form_leave(struct thread *t)
 {
-	if (!t->sampling.on)
+	/* The mask may be that of the program before. */
+	if (!t->sampling.on && !form.mask)
 		return;
 	lock_acquire(&form.lock, t->id, thread_gone);
+	form.threads -= t->sampling.on;
 	t->sampling.on = false;
-	if (!--form.threads)
+	if (!form.threads)
 		set_form(t, 0);
 	lock_release(&form.lock, t->id);
+}
+
+void sample_begin(struct thread *t)
+{
+	if (!sample_asked(t))
+		form_leave(t);
 }
 
 static bool make_sampler(struct thread *t)

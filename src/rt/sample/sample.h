@@ -107,6 +107,16 @@ static inline void sample_own_end(struct thread *t)
 void sample_exec_prepare(struct thread *t, const char *name, const char *interp);
 void sample_exec_failed(struct thread *t);
 
+/*
+ * What being sampled makes of the mask of translations. The next program of the process, which
+ * mostly is sampled likewise, begins with that: so it may take an image of such code.
+ */
+u64 sample_form(void);
+/* The mask with which this program begins; @form: of the one before, or 0. */
+u64 sample_first_mask(u64 form);
+/* Who counts is known, and nothing has been executed: it may be that nobody samples. */
+void sample_begin(struct thread *t);
+
 /* Of struct dbt_ops. */
 void sample_deadline(struct dbt_thread *t);
 
