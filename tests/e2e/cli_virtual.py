@@ -541,8 +541,8 @@ def test_options_of_run():
 def test_a_named_session_is_joined():
     name = f"test-{os.getpid()}"
     script = "echo $$; i=0; while [ $i -lt 60 ]; do i=$((i+1)); sleep 0.05; done"
-    first = subprocess.Popen([ANYPERF, "run", "--session", name, "--", "sh", "-c", script], env=ENV,
-                             stdout=subprocess.PIPE, text=True)
+    first = subprocess.Popen([ANYPERF, "run", "--session", name, "--cache-size=32", "--", "sh", "-c",
+                              script], env=ENV, stdout=subprocess.PIPE, text=True)
     try:
         pid = first.stdout.readline().strip()
         r = run("run", "--session", name, "--", "cat", "/proc/sys/kernel/perf_event_paranoid")
@@ -567,7 +567,7 @@ def test_a_named_session_is_joined():
                        "--cache-size=9", "--deterministic"):
             r = run("run", "--session", name, option, "--", "true")
             assert r.status == 125 and f"decides about {option.split('=')[0]}\n" in r.err, r
-        r = run("run", "--session", name, "--cache-size=64", "--", "true")
+        r = run("run", "--session", name, "--cache-size=32", "--", "true")
         assert r.status == 0, r
     finally:
         first.communicate()

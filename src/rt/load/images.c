@@ -20,6 +20,7 @@
 
 /* Of a tree: to write an image costs as much as to translate a tenth of it, or this. */
 #define USED_LEAST_TREE (256ull << 10)
+#define RUNS_TO_KEEP    8u /* of so many runs one keeps what is less, on the average */
 
 #define BASE_MOST (2ull << 20) /* the base of programs that have no image of their own yet */
 
@@ -502,6 +503,19 @@ static u64 sized(u64 bytes)
 	return traces_mask() ? TRACED * bytes : bytes;
 }
 
+/*
+ * What is little is not worth an image, unless the program runs many times: who keeps it after one
+ * of several runs has kept it for the others, and for a program that runs once it costs nothing.
+ */
+static u64 least_new(const struct thread *t)
+{
+	if (!store_is_tree())
+		return USED_LEAST;
+	if (mix(t->proc->pid, (u64)sys_clock(CLOCK_MONOTONIC)) % RUNS_TO_KEEP == 0)
+		return sized(USED_LEAST);
+	return sized(USED_LEAST_TREE);
+}
+
 static u64 stored_size(u64 name)
 {
 	struct stored_image image;
@@ -522,7 +536,7 @@ static u64 stored_size(u64 name)
 static u64 name_for(struct thread *t)
 {
 	struct dbt_image_range at[RANGES];
-	u64 least = store_is_tree() ? sized(USED_LEAST_TREE) : USED_LEAST;
+	u64 least = least_new(t);
 	u64 bytes, own, base;
 
 	/* Not even if all of it were of use. What a fork began with its parent keeps. */
