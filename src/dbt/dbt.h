@@ -283,7 +283,8 @@ struct dbt_ops {
 	/*
 	 * By the thread itself, before it traces for the first time: where its trace goes,
 	 * PATH_TRACE_SIZE bytes, and a page behind them that cannot be accessed. The memory is the
-	 * caller's, who gives it back after dbt_thread_remove().
+	 * caller's, who gives it back after dbt_thread_remove(). 0, only with DBT_MASK_WINDOWS:
+	 * there is none, and the thread traces nothing until the next dbt_trace_on().
 	 */
 	u64 (*trace_map)(struct dbt_thread *t);
 	/*

@@ -177,19 +177,30 @@ static void set_begin(struct dbt_thread *t, u32 n)
 		t->trace_begin = trace_end(t) - room * 4;
 }
 
+/* There is no memory for its trace: it executes what traces nothing, until it is to trace again. */
+static void do_without(struct dbt_thread *t)
+{
+	CHECK(cache.mask & DBT_MASK_WINDOWS);
+	t->untraced = true;
+}
+
 void path_trace_begin(struct dbt_thread *t)
 {
 	if (!(cache.mask & DBT_MASK_TRACE) || t->untraced)
 		return;
-	if (cache.mask & DBT_MASK_MEMORY && !t->slots_start)
+	if (!t->trace_start)
+		t->trace_start = cache.ops.trace_map(t);
+	if (t->trace_start && cache.mask & DBT_MASK_MEMORY && !t->slots_start)
 		t->slots_at = t->slots_start = cache.ops.slots_map(t);
+	if (!t->trace_start || (cache.mask & DBT_MASK_MEMORY && !t->slots_start)) {
+		do_without(t);
+		return;
+	}
 	/* It is a system call, and most that come back here have met new code only. */
 	if (cache.mask & DBT_MASK_FILTER && t->filter.is_stale) {
 		arch_filter_begin(t);
 		t->filter.is_stale = false;
 	}
-	if (!t->trace_start)
-		t->trace_start = cache.ops.trace_map(t);
 	if (!t->trace_at) {
 		set_begin(t, 1);
 		t->trace_at = t->trace_begin;

@@ -1,8 +1,11 @@
 #include "rt/task/traces.h"
 
+#include "abi/modeled.h"
 #include "abi/path-profile.h"
 #include "rt/mm/region.h"
 #include "rt/task/limits.h"
+#include "rt/task/meter-page.h"
+#include "rt/task/windows.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 
@@ -61,13 +64,28 @@ bool traces_have_room(void)
 	return at;
 }
 
+/*
+ * A thread that only windows see does without, and its program goes on; who wants the model to see
+ * all of it does not want to be told half.
+ */
+static u64 none(const char *what)
+{
+	if (!(windows_mask() & DBT_MASK_WINDOWS))
+		die("no memory to %s; raise the limit of addresses (ulimit -v)\n", what);
+	__atomic_or_fetch(segment_model_lacks(counter_segment()), MODEL_NO_MEMORY,
+			  __ATOMIC_RELAXED);
+	return 0;
+}
+
 u64 traces_map(struct dbt_thread *dbt)
 {
 	u8 *at = region_map(MAPPED_SIZE);
 
 	(void)dbt;
-	if (!at || sys_mprotect(at + PATH_TRACE_SIZE, GUARD, PROT_NONE))
-		die("no memory to trace a thread; raise the limit of addresses (ulimit -v)\n");
+	if (!at)
+		return none("trace a thread");
+	if (sys_mprotect(at + PATH_TRACE_SIZE, GUARD, PROT_NONE))
+		die("no memory to trace a thread\n");
 	limits_ours(0, -(s64)GUARD);
 	/* Faults of ours would be counted as the program's. */
 	sys_madvise(at, PATH_TRACE_SIZE, MADV_POPULATE_WRITE);
@@ -80,8 +98,7 @@ u64 traces_map_slots(struct dbt_thread *dbt)
 
 	(void)dbt;
 	if (!at)
-		die("no memory to trace what a thread accesses; raise the limit of addresses "
-		    "(ulimit -v)\n");
+		return none("trace what a thread accesses");
 	if (filter) {
 		if (sys_mprotect(at + PATH_RECORDS_SIZE, GUARD, PROT_NONE))
 			die("no memory to trace what a thread accesses\n");

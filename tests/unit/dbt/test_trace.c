@@ -222,6 +222,35 @@ TEST(in_windows)
 		in_windows(guest_main(), &programs[i], periods, ARRAY_SIZE(periods));
 }
 
+/* It counts all the same, and traces when there is some. */
+TEST(without_memory_for_the_trace)
+{
+	static const struct program p = {"fib", snip_fib, {17}};
+	static const u64 period = 1024;
+	struct guest *g = guest_main();
+	u64 at = g->trace_at, before, n;
+	struct native_step *steps;
+
+	tracing(g);
+	n = native_steps(g, p.fn, p.abc, 2000000, &steps);
+	dbt_set_mask(g->t, (MASK & ~(u64)DBT_MASK_PATHS) | DBT_MASK_WINDOWS |
+				   DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	dbt_trace_flush(g->t);
+	g->t->trace_start = g->trace_at = 0;
+	g->nr_traced = 0;
+	before = guest_count(g, METER_INSTRUCTIONS);
+	native_begin(g, p.fn, p.abc);
+	EXPECT_EQ(guest_run(g), 0);
+	EXPECT_EQ(guest_count(g, METER_INSTRUCTIONS) - before, n);
+	dbt_trace_flush(g->t);
+	EXPECT_EQ(g->nr_traced, 0);
+	g->trace_at = at;
+	dbt_trace_on(g->t, true);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	in_windows(g, &p, &period, 1);
+	free(steps);
+}
+
 /* More than the buffer holds. */
 TEST(beyond_the_end_of_the_buffer)
 {
