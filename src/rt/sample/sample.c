@@ -80,15 +80,17 @@ static u64 with_branches(u64 mask, const struct sampler *s)
 static void form_enter(struct thread *t, u64 deadlines)
 {
 	const struct sampler *s = sampler_of(t);
-	u64 mask = deadlines, was;
+	u64 mask = deadlines, others, was;
 
 	lock_acquire(&form.lock, t->id, thread_gone);
+	/* Without others it is what was expected. */
+	others = form.threads ? form.mask : 0;
 	form.threads += !t->sampling.on;
 	t->sampling.on = true;
-	was = form.mask & ~DBT_MASK_BRANCHES;
+	was = others & ~DBT_MASK_BRANCHES;
 	if (was && was != mask)
 		mask = mask ? DBT_MASK_DEADLINES(METER_INSTRUCTIONS) : was;
-	mask |= form.mask & DBT_MASK_BRANCHES;
+	mask |= others & DBT_MASK_BRANCHES;
 	set_form(t, with_branches(mask, s));
 	lock_release(&form.lock, t->id);
 }
