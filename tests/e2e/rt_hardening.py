@@ -150,7 +150,9 @@ def test_addresses_are_as_random():
         for part, values in native.items():
             bits = spread(values), spread(here[part])
             print(f"     {part}{kind}: {bits[0]:.1f} bits natively, {bits[1]:.1f} here")
-            assert bits[1] > bits[0] - 1, (part, bits)
+            # Files that are shared lie where ThreadSanitizer takes them for such.
+            less = 2 if part in ("image", "library") and not kind else 1
+            assert bits[1] > bits[0] - less, (part, bits)
         apart = spread([a - b for a, b in zip(here["image"], here["library"])])
         if not kind:
             print(f"     image from library: {apart:.1f}")

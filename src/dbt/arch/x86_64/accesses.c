@@ -211,14 +211,15 @@ static bool is_enter(const struct insn *i)
 
 /*
  * Of what is done to memory at once, but for cmpxchg, Valgrind makes a load and a loop of
- * compare-and-exchange, which loads as well.
+ * compare-and-exchange, which loads as well. It alone has a plain filter.
  */
 static bool valgrind_loads_twice(const struct insn *i)
 {
 	bool cmpxchg = i->map == MAP_0F && ((i->opcode & 0xfe) == 0xb0 || i->opcode == 0xc7);
 	bool xchg = i->map == MAP_1 && (i->opcode & 0xfe) == 0x86;
 
-	return i->enc == ENC_LEGACY && (xchg || (i->attr & INSN_LOCK && !cmpxchg));
+	return cache.form_mask & DBT_MASK_FILTER && cache.filter_plain && i->enc == ENC_LEGACY &&
+	       (xchg || (i->attr & INSN_LOCK && !cmpxchg));
 }
 
 static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
@@ -238,7 +239,7 @@ static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
 	if (i->special == SP_GATHER || i->special == SP_TILE)
 		return;
 	if (i->mem_read && i->attr & (INSN_MEM | INSN_MOFFS) && !(i->attr & INSN_NOADDR))
-		for (u32 n = cache.filter_plain && valgrind_loads_twice(i) ? 2 : 1; n; n--)
+		for (u32 n = valgrind_loads_twice(i) ? 2 : 1; n; n--)
 			add_operand(p, i, pc, about ? PATH_LOAD_ABOUT : PATH_LOAD,
 				    size_of(i->mem_read));
 	else if (i->mem_read || i->mem_write)
