@@ -617,7 +617,7 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space);
  * has them, 0 if not. A store is as good as a load; a prefetch is nothing, nor is a store to what
  * the same instruction has loaded, and what is in two lines is left out if both were the last ones.
  * What is larger than a line is as large as one, and so is what elements tell (abi/path-trace.h),
- * by its operand.
+ * by its operand. What is done to memory at once, but by cmpxchg, loads twice.
  *
  * If @plain is 2 what is of the last line but one of a set is left out as well, so a cache has to
  * have these sets, and two lines in each. Records say which of both was accessed last, by

@@ -264,32 +264,35 @@ static void write_to_copy(u8 *scratch)
 	cache.own_to = cache.code_size;
 }
 
-/* Entries and their log, whole pages of each; none: @each is not called. */
-static bool each_of_paths(bool (*each)(void *ctx, u8 *at, u64 len), void *ctx)
+static bool has_paths(void)
 {
-	if (!cache.paths || !cache.nr_paths)
-		return true;
-	return each(ctx, (u8 *)cache.paths->path,
-		    ALIGN_UP(cache.nr_paths * sizeof(struct path_entry), PAGE_SIZE)) &&
-	       each(ctx, cache.paths->log, ALIGN_UP((u64)cache.path_log, PAGE_SIZE));
+	return cache.paths && cache.nr_paths;
 }
 
-static bool write_paths(void *ctx, u8 *at, u64 len)
+/* Of their entries and their log, which begin with pages. */
+static u64 entries_pages(void)
 {
-	const struct dbt_image_target *to = ctx;
+	return ALIGN_UP(cache.nr_paths * sizeof(struct path_entry), PAGE_SIZE);
+}
 
-	return to->pages(to->ctx, at, len);
+static u64 log_pages(void)
+{
+	return ALIGN_UP((u64)cache.path_log, PAGE_SIZE);
+}
+
+static bool write_paths(const struct dbt_image_target *to)
+{
+	return !has_paths() || (to->pages(to->ctx, cache.paths->path, entries_pages()) &&
+				to->pages(to->ctx, cache.paths->log, log_pages()));
 }
 
 static bool write_all(const struct dbt_image_target *to, const struct image_head *head)
 {
-	struct dbt_image_target target = *to;
-
 	return to->write(to->ctx, head, sizeof(*head)) && to->write(to->ctx, &cache, IMAGE_PART) &&
 	       to->pages(to->ctx, cache.write, hot_pages()) &&
 	       to->pages(to->ctx, cache.write + cold_pages(), cache.code_size - cold_pages()) &&
 	       to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE)) &&
-	       each_of_paths(write_paths, &target);
+	       write_paths(to);
 }
 
 bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
@@ -356,17 +359,17 @@ static bool fits(const struct dbt_cache *image)
 		 image->nr_paths <= PATH_WORDS / 2 && image->path_log <= PATH_LOG / 2));
 }
 
-static bool map_paths(void *ctx, u8 *at, u64 len)
+static bool map_paths(const struct dbt_image_source *from)
 {
-	const struct dbt_image_source *from = ctx;
+	const int prot = PROT_READ | PROT_WRITE;
 
-	return from->pages(from->ctx, at, len, PROT_READ | PROT_WRITE);
+	return !has_paths() || (from->pages(from->ctx, cache.paths->path, entries_pages(), prot) &&
+				from->pages(from->ctx, cache.paths->log, log_pages(), prot));
 }
 
 /* In place of what is there. */
 static bool map_pages(const struct dbt_image_source *from)
 {
-	struct dbt_image_source source = *from;
 	u32 cold = cold_pages();
 	u64 meta = ALIGN_UP(cache.meta_used, PAGE_SIZE);
 
@@ -379,7 +382,7 @@ static bool map_pages(const struct dbt_image_source *from)
 	       from->pages(from->ctx, (void *)(cache.code + cold), cache.code_size - cold,
 			   PROT_READ | PROT_EXEC) &&
 	       from->pages(from->ctx, cache.meta, meta, PROT_READ | PROT_WRITE) &&
-	       each_of_paths(map_paths, &source) && from->end(from->ctx);
+	       map_paths(from) && from->end(from->ctx);
 }
 
 /* What the image knows of paths, or what is known without it, if that is nothing. */
