@@ -85,7 +85,7 @@ static inline void tage_find(const struct predictor *p, const struct branch_plac
 
 		/* Only the last one has a history of more than 64 bits. */
 		if (i == TAGE_TABLES - 1)
-			bits ^= high << 29 | high >> 35;
+			bits += high * HISTORY_HIGH;
 		hash = (bits + key) * 0xbf58476d1ce4e5b9ull;
 		l->hash[i] = hash;
 		known += known + ((u16)(tagged[(hash >> shift) * TAGE_TABLES + i] ^

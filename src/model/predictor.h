@@ -8,6 +8,13 @@
 #define TAGE_TABLES 4u
 #define TAGE_LENGTH 128u /* of the longest history */
 
+/*
+ * By which its upper half is multiplied before the lower one is added. What is folded with an
+ * exclusive or, and moved no matter how far, is the same for a history and for one in which all is
+ * the other way round, as it is half a turn later where four are taken and four are not.
+ */
+#define HISTORY_HIGH 0x94d049bb133111ebull
+
 /* With TAGE: what is known of a branch before it is predicted; more than a core has of these. */
 #define SITE_BITS 16u
 #define SITES     (1u << SITE_BITS)

@@ -41,7 +41,7 @@ static inline bool look(const struct predictor *p, u64 key, u32 i, struct target
 	if (i == TAGE_TABLES - 1) {
 		u64 high = p->history[1] & p->tage_mask_high;
 
-		bits ^= high << 29 | high >> 35;
+		bits += high * HISTORY_HIGH;
 	}
 	hash = (bits + key) * 0xbf58476d1ce4e5b9ull;
 	tag = (u16)(hash >> 32 & TARGET_TAG) | TARGET_KNOWN;

@@ -86,6 +86,43 @@ TEST(patterns)
 	EXPECT_EQ(pattern_misses(MACHINE_TAGE, 64, "TTNNNTNTTTTNNTNNNNNTTNTN", 4000), 0);
 }
 
+/* Of 1000 in a pattern of @length, long after something else came in between, as windows do. */
+static u64 resumed_misses(u32 pattern, u32 length, u64 seed)
+{
+	struct model *model = model_of(MACHINE_TAGE, 128);
+	struct model_core *core = model_core(model, 0);
+	u64 before = 0;
+
+	for (u32 again = 0; again < 10; again++) {
+		for (u32 i = 0; i < 20; i++)
+			cond(core, 0x4000, random_number(&seed) >> 20 & 1);
+		for (u32 i = 0; i < 2000; i++) {
+			if (i == 1000)
+				before = misses(core);
+			cond(core, 0x4000, pattern >> i % length & 1);
+		}
+	}
+	before = misses(core) - before;
+	model_free(model);
+	return before;
+}
+
+/* Halves that are the opposite of one another: histories that are, too, are not to be the same. */
+TEST(patterns_resumed)
+{
+	u64 state = 4711;
+
+	for (u32 half = 1; half <= 12; half++) {
+		for (u32 i = 0; i < 20; i++) {
+			u32 low = (u32)(random_number(&state) >> 20) & (BIT(half) - 1);
+			u32 pattern = low | (~low & (BIT(half) - 1)) << half;
+
+			EXPECT_EQ(resumed_misses(pattern, 2 * half, i), 0);
+		}
+	}
+	EXPECT_EQ(resumed_misses(0x0f, 8, 1), 0);
+}
+
 /*
  * A third branch that is the exclusive or of two random ones before it. Their addresses differ in
  * bits that gshare does not mix with its history.
