@@ -69,16 +69,18 @@ u32 modeled_pace(struct modeled_watching *w, u32 n, const u64 *counts)
 	w->words += n;
 	for (u32 i = 0; i < w->feed.nr; i++) {
 		const struct feed_watch *watch = &w->feed.watch[i];
-		u64 now = counts[watch->counter], left = watch->at - now, most, mean;
+		u64 now = counts[watch->counter], left = watch->at - now, most, mean, part;
 
 		w->events[i] += now - w->counted[i];
 		w->counted[i] = now;
 		/* Words from one event to the next, in 32nds of one. */
 		mean = w->words * 32 / (w->events[i] ? w->events[i] : 1);
 		most = mean * (min_u64(watch->period, PACE_MOST * 32) * PACE_HITS) / 32;
+		/* Of what is left: what comes many times with a word comes evenly. */
+		part = 32 * (mean < 32 ? 2 : 4);
 		if (w->near & BIT(i))
 			most = min_u64(most, left > PACE_NEAR
-						     ? mean * min_u64(left, PACE_MOST * 32) / 128
+						     ? mean * min_u64(left, PACE_MOST * 32) / part
 						     : mean / 1024);
 		least = min_u64(least, most);
 		if (w->words >= PACE_KEPT)
