@@ -305,20 +305,21 @@ static int check_group(struct event *event)
 
 /*
  * What the model counts may be estimated, unless it has to see all for this event. A copy is as its
- * original.
+ * original. Of one that samples it is asked how the program gets on.
  */
 static void measure(struct event *event)
 {
 	const struct cpu_sums *sums = &data(event->pmu)->sums;
 	u32 what = (u32)event->hw.what;
 
-	if (!sums->source->estimated || event_is_sampling(event) ||
-	    event->hw.config & COUNTS_OPENER ||
-	    (event->parent && !event->parent->hw.measure.covered) ||
-	    !cpu_sum_is_modeled(sums, what) || cpu_sum_parts(sums, what) & MODEL_FLOATS)
+	if (!cpu_sum_is_modeled(sums, what))
 		return;
-	event->hw.measure = (struct coverage){.executed = CPU_INSTRUCTIONS,
-					      .covered = CPU_MODELED + MODEL_INSTRUCTIONS};
+	if (!event_is_sampling(event) &&
+	    (!sums->source->estimated || event->hw.config & COUNTS_OPENER ||
+	     (event->parent && !event->parent->hw.measure.covered) ||
+	     cpu_sum_parts(sums, what) & MODEL_FLOATS))
+		return;
+	event->hw.measure = CPU_MEASURE;
 }
 
 /* Tells the source what of the model is needed now that @event comes or goes. */

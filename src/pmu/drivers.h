@@ -34,6 +34,11 @@ enum cpu_what {
 #define CPU_MODELED_MAX (CPU_MODELED + MODEL_COUNTERS)
 _Static_assert(CPU_WHAT_MAX <= CPU_MODELED && CPU_MODELED_MAX <= SOURCE_MAX, "apart");
 
+/* The hw.measure of what a model counts. */
+#define CPU_MEASURE                                      \
+	((struct coverage){.executed = CPU_INSTRUCTIONS, \
+			   .covered = CPU_MODELED + MODEL_INSTRUCTIONS})
+
 /* Whose raw codes there are: pmu/raw-codes.c. */
 enum cpu_vendor {
 	CPU_VENDOR_INTEL,

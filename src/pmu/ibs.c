@@ -49,6 +49,8 @@ static int ibs_init(struct event *event)
 	event->hw.what = attr->exclude_user || attr->exclude_host
 				 ? SOURCE_NOTHING
 				 : CPU_MODELED + MODEL_DATA_ACCESSES;
+	if (event_is_sampling(event) && event->hw.what != SOURCE_NOTHING)
+		event->hw.measure = CPU_MEASURE;
 	source_sampling(event);
 	source_opened(event);
 	want_parts(event, true);

@@ -45,7 +45,7 @@ u64 coverage_told(struct event *original, u64 count)
 	struct pmu *pmu = original->pmu;
 	struct event *child;
 
-	if (!original->hw.measure.covered)
+	if (!original->hw.measure.covered || event_is_sampling(original))
 		return count;
 	add(&all, &original->child_coverage);
 	list_for_each_entry (child, &original->children, child_link)

@@ -46,7 +46,10 @@ struct hw_event {
 	s32 idx;    /* driver: counter number, -1 while on none */
 	u32 state;  /* HW_* */
 	u64 priv[2];
-	/* driver: of an event that may be estimated two further `what`s; covered 0: it is exact */
+	/*
+	 * driver: of an event of a model two further `what`s; covered 0: it is of none, and exact.
+	 * One that samples is exact, too, but told late, many periods at once.
+	 */
 	struct coverage measure;
 	struct coverage measured; /* driver: as prev, of these */
 	bool no_interrupt;        /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
@@ -66,6 +69,8 @@ struct hw_event {
 	/* Of a frequency: when the last overflow was, and the count at the last tick. */
 	u64 freq_time;
 	s64 freq_count;
+	u64 freq_ended;           /* of a model: what was counted since freq_time */
+	u64 freq_done, tick_done; /* of a model: what was executed by then */
 };
 
 #define HW_STOPPED  BIT(0) /* not counting; driver sets it in stop(), clears it in start() */

@@ -93,6 +93,40 @@ static void adjust(struct event *event, u64 ns, u64 count, bool running)
 		event->pmu->start(event, PMU_EF_RELOAD);
 }
 
+/*
+ * A program of which a model is told takes about this for an instruction, and more than that where
+ * it is sampled so often that samples take most of its time. If they did count as time of the
+ * program a shorter period would make it slower, and that the period still shorter.
+ */
+#define SLOW_NS 50u
+
+/* Of @ns since *done what the program itself may have taken. */
+static u64 time_of_program(const struct event *event, u64 ns, u64 *done)
+{
+	u64 executed = event->coverage.covered - *done;
+
+	*done = event->coverage.covered;
+	return event->hw.measure.covered ? min_u64(ns, executed * SLOW_NS) : ns;
+}
+
+/* An overflow @now, with which as much as @ended is over. */
+static void adjust_at_overflow(struct event *event, u64 now, u64 ended, bool running)
+{
+	struct hw_event *hw = &event->hw;
+	u64 since = now - hw->freq_time, ns;
+
+	hw->freq_ended += ended;
+	/* A model tells of several at once: how often they come shows from one time to the next. */
+	if (hw->measure.covered && event->coverage.covered == hw->freq_done)
+		return;
+	ended = hw->freq_ended;
+	hw->freq_ended = 0;
+	hw->freq_time = now;
+	ns = time_of_program(event, since, &hw->freq_done);
+	if (ns && since < 2 * tick_ns(event->core))
+		adjust(event, ns, ended, running);
+}
+
 /* The group's leader alone says so (6.16). */
 static void log_throttle(struct event *event, bool on)
 {
@@ -157,7 +191,7 @@ bool period_account(struct event *event, u64 ended, bool may_throttle)
 {
 	struct core *core = event->core;
 	struct hw_event *hw = &event->hw;
-	u64 now = core_clock(core), tick = tick_ns(core), since;
+	u64 now = core_clock(core), tick = tick_ns(core);
 	u64 limit = ((u64)core->sysctl.max_sample_rate + core->hz - 1) / core->hz;
 	bool stop = false;
 
@@ -170,12 +204,8 @@ bool period_account(struct event *event, u64 ended, bool may_throttle)
 		throttle_group(event);
 		stop = true;
 	}
-	if (event->attr.freq) {
-		since = now - hw->freq_time;
-		hw->freq_time = now;
-		if (since && since < 2 * tick)
-			adjust(event, since, ended, !stop);
-	}
+	if (event->attr.freq)
+		adjust_at_overflow(event, now, ended, !stop);
 	return stop;
 }
 
@@ -227,6 +257,7 @@ static bool tick_event(struct event *event)
 	bool freq = event->attr.freq && event_is_sampling(event) && !hw->host_periods &&
 		    !hw->by_tasks;
 	s64 delta;
+	u64 ns;
 
 	if (event->state != EVENT_ACTIVE)
 		return false;
@@ -237,8 +268,9 @@ static bool tick_event(struct event *event)
 	event->pmu->stop(event, PMU_EF_UPDATE);
 	delta = (s64)((u64)event->count - (u64)hw->freq_count);
 	hw->freq_count = event->count;
-	if (delta > 0)
-		adjust(event, tick_ns(event->core), (u64)delta, false);
+	ns = time_of_program(event, tick_ns(event->core), &hw->tick_done);
+	if (delta > 0 && ns)
+		adjust(event, ns, (u64)delta, false);
 	event->pmu->start(event, delta > 0 ? PMU_EF_RELOAD : 0);
 	return true;
 }

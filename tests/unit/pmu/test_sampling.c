@@ -17,12 +17,19 @@ static struct armed {
 } armed[8];
 static u32 arms;
 
-/* One instruction a ns, a branch in ten. */
+static u64 moment;  /* when somebody tells late: of which he tells; else 0 */
+static u64 insn_ns; /* of a task that a model is told of */
+
+/* One instruction a ns, a branch in ten; of a model a cycle a ns. */
 static u64 given_read(void *ctx, struct task *task, u32 what)
 {
 	u64 ns = ((struct fake_task *)task_host(task))->counter;
 
 	(void)ctx;
+	if (what == CPU_MODELED + MODEL_INSTRUCTIONS)
+		return ns / insn_ns;
+	if (what >= CPU_MODELED)
+		return moment ? moment : ns;
 	return what == CPU_INSTRUCTIONS ? 500 + ns : ns / 10;
 }
 
@@ -64,10 +71,10 @@ static const struct pmu_source source = {
 	.disarm = given_disarm,
 };
 
+static struct cpu_pmu_config config;
+
 static void setup(void)
 {
-	static struct cpu_pmu_config config;
-
 	memset(armed, 0, sizeof(armed));
 	arms = 0;
 	f = fake_new(1);
@@ -296,6 +303,77 @@ TEST(limits_and_frequencies)
 	EXPECT(n > 15 && n < 40);
 	EXPECT(armed_of(fake_event(f, fd))->period > 9000);
 	teardown();
+}
+
+/* Cycles of a model, @freq times in a second. */
+static int open_cycles(u64 freq)
+{
+	static const struct machine toy = {.core = {.width = 1, .mhz = 1000}};
+	struct pe_attr attr = sampling(freq);
+
+	config.machine = "toy";
+	config.modeled = &toy;
+	config.machine_samples = true;
+	setup();
+	f->throttle = false;
+	attr.config = PERF_COUNT_HW_CPU_CYCLES;
+	attr.freq = 1;
+	return open_mapped(&attr, -1);
+}
+
+static void close_cycles(void)
+{
+	teardown();
+	config = (struct cpu_pmu_config){0};
+	moment = 0;
+}
+
+/* What samples cost is no time of the program: else they would come the oftener. */
+TEST(frequency_of_a_slow_program)
+{
+	int fd;
+
+	insn_ns = 1;
+	fd = open_cycles(100000);
+	run(400000);
+	EXPECT(armed_of(fake_event(f, fd))->period > 9000);
+	EXPECT(armed_of(fake_event(f, fd))->period < 11000);
+	close_cycles();
+	insn_ns = 500;
+	fd = open_cycles(100000);
+	run(3000000);
+	EXPECT(armed_of(fake_event(f, fd))->period > 90000);
+	EXPECT(armed_of(fake_event(f, fd))->period < 110000);
+	close_cycles();
+}
+
+/* Eight periods are told of at once, and come as often as if they were not. */
+TEST(frequency_told_late)
+{
+	struct sample_facts facts = {.cpumode = 2};
+	struct event *event;
+	int fd;
+
+	insn_ns = 1;
+	fd = open_cycles(100000);
+	event = fake_event(f, fd);
+	facts.task = fake_task(f, 100)->task;
+	for (u32 i = 0; i < 200; i++) {
+		struct armed *a = armed_of(event);
+		u64 now = given_read(NULL, facts.task, CPU_MODELED + MODEL_CYCLES);
+
+		while (a->next <= now) {
+			moment = a->next;
+			a->next += a->period;
+			EXPECT(source_period_reached(event, &facts, false));
+		}
+		moment = 0;
+		core_settle(f->core);
+		fake_advance(f, 80000);
+	}
+	EXPECT(armed_of(event)->period > 8000);
+	EXPECT(armed_of(event)->period < 12000);
+	close_cycles();
 }
 
 /* What no counter of a task can tell the time of. */
