@@ -14,12 +14,12 @@
 /* Offset in the segment of a u32, atomic: enum model_part, MODEL_EACH and MODEL_WHOLE. */
 #define MODEL_PARTS_IN 19456u
 
-/* Somebody samples: what is told to the model is told one by one, and nothing is left out. */
+/* Somebody samples: the model is told one by one, and of each process something. */
 #define MODEL_EACH 32u
 
 /*
- * Somebody counts what he does himself: there are no windows, between which counters stand still,
- * and short parts of a program count nothing.
+ * Somebody counts what he does himself, or wants each period's sample: there are no windows, between
+ * which counters stand still, and short parts of a program count nothing.
  */
 #define MODEL_WHOLE 64u
 
@@ -45,15 +45,16 @@ enum model_beside {
  * each is that part of what has been executed, but none is shorter than the least. Before each
  * window so many of its length warm up.
  */
-#define MODEL_WINDOWS_FIRST  2000000u
-#define MODEL_WINDOWS_FORKED 100000u /* before it has a model: it may execute a program first */
-#define MODEL_WINDOWS_PART   64u
-#define MODEL_WINDOWS_LEAST  1000000u /* of a period */
-#define MODEL_WINDOWS_FEW    8u       /* in place of that, of the last of many processes */
-#define MODEL_WINDOW_WARM    3u
-#define MODEL_WINDOW_EARLY   8u
-#define WINDOW_LEAST         1000u
-#define WINDOW_MOST          (1ull << 30) /* also of a period */
+#define MODEL_WINDOWS_FIRST   2000000u
+#define MODEL_WINDOWS_FORKED  100000u /* before it has a model: it may execute a program first */
+#define MODEL_WINDOWS_PART    64u
+#define MODEL_WINDOWS_LEAST   1000000u /* of a period */
+#define MODEL_WINDOWS_SAMPLED 4000000u /* of a period at most, where samples are taken in windows */
+#define MODEL_WINDOWS_FEW     8u       /* in place of that, of the last of many processes */
+#define MODEL_WINDOW_WARM     3u
+#define MODEL_WINDOW_EARLY    8u
+#define WINDOW_LEAST          1000u
+#define WINDOW_MOST           (1ull << 30) /* also of a period */
 
 /*
  * Which of the processes of a session the model sees from their beginning is decided where each is

@@ -34,20 +34,20 @@ extern const char *const model_beside_words[];
 				"way. Who joins a session has what that has."                    \
 	}
 
-#define MODEL_WINDOWS_OPTION(type, field, without)                                                 \
-	{                                                                                          \
-		OPTION_STR, 0, "model-windows", "no|auto|N/EVERY",                                 \
-			.offset = offsetof(type, field),                                           \
-			.help = "estimate what the model counts from parts of the program",        \
-			.more = "The model sees N instructions in a row of each EVERY, as in "     \
-				"50K/10M, after the first two million of each thread; what it "    \
-				"counts is multiplied. `auto`, the default: fewer of them the "    \
-				"longer the program runs, and of a process's children behind "     \
-				"the first five only some, which count for the others. That "      \
-				"costs a fraction, and is the same each time. With `no` it "       \
-				"sees all, as it does while somebody counts a process of his "     \
-				"own, samples modeled events or counts floating-point "            \
-				"operations. doc/model.md says how far off estimates are." without \
+#define MODEL_WINDOWS_OPTION(type, field, without)                                                                \
+	{                                                                                                         \
+		OPTION_STR, 0, "model-windows", "no|auto|N/EVERY",                                                \
+			.offset = offsetof(type, field),                                                          \
+			.help = "estimate what the model counts from parts of the program",                       \
+			.more = "The model sees N instructions in a row of each EVERY, as in "                    \
+				"50K/10M, after the first two million of each thread; what it "                   \
+				"counts is multiplied. `auto`, the default: fewer of them the "                   \
+				"longer the program runs, and of a process's children behind "                    \
+				"the first five only some, which count for the others. That "                     \
+				"costs a fraction, and is the same each time. With `no` it "                      \
+				"sees all, as it does while somebody counts a process of his "                    \
+				"own, wants each sample of a modeled event or counts "                            \
+				"floating-point operations. doc/model.md says how far off estimates are." without \
 	}
 
 /* 0, or -1 after saying what is wrong with --model-windows @text; NULL is fine. */

@@ -141,6 +141,7 @@ void reading_close(struct reading *r)
 	sym_unwinder_free(r->unwinder);
 	free(r->arch);
 	free(r->machine);
+	free(r->windows);
 	data_rounds_release(&r->rounds);
 	data_parts_release(&r->parts);
 	data_reader_close(r->data);
@@ -352,17 +353,28 @@ const char *reading_arch(struct reading *r)
 	return r->arch ? r->arch : "";
 }
 
-const char *reading_machine(struct reading *r)
+/* What the PMU can, by @name; kept in *value. */
+static const char *cap(struct reading *r, const char *name, char **value)
 {
 	const void *bytes;
 	size_t len;
 
-	if (!r->machine) {
+	if (!*value) {
 		bytes = data_reader_feature(r->data, DATA_CPU_PMU_CAPS, &len);
 		if (bytes)
-			r->machine = data_feature_value(bytes, len, "machine");
+			*value = data_feature_value(bytes, len, name);
 	}
-	return r->machine;
+	return *value;
+}
+
+const char *reading_machine(struct reading *r)
+{
+	return cap(r, "machine", &r->machine);
+}
+
+const char *reading_windows(struct reading *r)
+{
+	return cap(r, "machine_windows", &r->windows);
 }
 
 /* A file without features, of a recorder that was killed, is taken for one of this machine. */

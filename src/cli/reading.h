@@ -104,7 +104,7 @@ struct reading {
 	bool refused;                  /* another one has not, which was said: no more is read */
 	u64 lost;                      /* as records have told so far */
 	char *arch;                    /* owned; NULL: not asked for yet */
-	char *machine;                 /* likewise */
+	char *machine, *windows;       /* likewise */
 	struct sym_unwinder *unwinder; /* owned; NULL: not needed yet, or not to be had */
 	bool unwinder_tried;
 	bool unwound; /* `frames` are of the last record */
@@ -165,6 +165,8 @@ const char *reading_arch(struct reading *r);
 
 /* The machine of whose model events were sampled; NULL: the file does not say, or of none. */
 const char *reading_machine(struct reading *r);
+/* The windows in which that saw what was sampled at a frequency; NULL: it saw all. */
+const char *reading_windows(struct reading *r);
 
 /* What an event is called; "unknown" if the file has lost that. */
 const char *reading_event_name(const struct reading *r, int event);

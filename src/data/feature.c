@@ -76,11 +76,14 @@ bool data_look_up(const char *path, const char *key, char *value, size_t size)
 	return found;
 }
 
-bool data_features_add_machine(struct data_features *f, const char *name)
+bool data_features_add_machine(struct data_features *f, const char *name, const char *windows)
 {
 	struct data_piece *p = &f->of[DATA_CPU_PMU_CAPS];
 
-	return add_u32(p, 1) && data_piece_add_text(p, "machine") && data_piece_add_text(p, name);
+	return add_u32(p, windows ? 2 : 1) && data_piece_add_text(p, "machine") &&
+	       data_piece_add_text(p, name) &&
+	       (!windows ||
+		(data_piece_add_text(p, "machine_windows") && data_piece_add_text(p, windows)));
 }
 
 static void gather_machine(struct data_features *f)

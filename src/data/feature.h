@@ -44,8 +44,11 @@ bool data_piece_add_text(struct data_piece *p, const char *text);
 void data_features_gather(struct data_features *f, const struct data_event *events, u32 nr_events,
 			  int argc, char *const *argv);
 
-/* Adds what the PMU can, as perf has it from sysfs: that it models the machine @name. */
-bool data_features_add_machine(struct data_features *f, const char *name);
+/*
+ * Adds what the PMU can, as perf has it from sysfs: that it models the machine @name, and in which
+ * @windows it has seen what was sampled (NULL: all).
+ */
+bool data_features_add_machine(struct data_features *f, const char *name, const char *windows);
 
 /* Adds a file's build id, @size bytes of it. @misc is PERF_RECORD_MISC_USER or _KERNEL. */
 bool data_features_add_build_id(struct data_features *f, const char *path, u16 misc, const u8 *id,

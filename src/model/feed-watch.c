@@ -16,6 +16,22 @@ static struct feed_hit *hit_for(struct feed_watching *w, u32 name)
 	return &w->hit[w->nr_hits++];
 }
 
+void feed_watch_begin(struct feed_watching *w, const struct model_core *core, u32 weight)
+{
+	w->weight = weight;
+	for (u32 i = 0; i < w->nr; i++)
+		w->watch[i].begin = model_count(core, (enum model_counter)w->watch[i].counter);
+}
+
+/* What the counter will stand at when the piece is weighed (model_weigh()). */
+static u64 count_of(const struct feed_watching *w, const struct model_core *core, u32 i)
+{
+	const struct feed_watch *watch = &w->watch[i];
+	u64 now = model_count(core, (enum model_counter)watch->counter);
+
+	return watch->begin + (now - watch->begin) * w->weight;
+}
+
 void feed_watch_look(struct feed_watching *w, const struct model_core *core,
 		     const struct feed_hit *what)
 {
@@ -25,8 +41,7 @@ void feed_watch_look(struct feed_watching *w, const struct model_core *core,
 		feed_tally_add(w->tally, core, what->ip, data ? what->addr : 0);
 	for (u32 i = 0; i < w->nr; i++) {
 		struct feed_watch *watch = &w->watch[i];
-		u64 now = model_count(core, (enum model_counter)watch->counter);
-		u64 late = now - watch->at, periods;
+		u64 now = count_of(w, core, i), late = now - watch->at, periods;
 		struct feed_hit *hit;
 
 		if ((s64)late < 0)
@@ -103,15 +118,17 @@ void feed_watch_work(const struct feed *f, struct feed_thread *t, struct model_c
 	u64 before[FEED_WATCHES], at = 0, part = 0;
 	bool any = false;
 
-	if (!(f->parts & MODEL_CYCLES))
+	if (!(f->parts & MODEL_CYCLES)) {
+		feed_work(f, core, p->insns, p->ticks);
 		return;
+	}
 	for (u32 i = 0; i < w->nr; i++)
-		before[i] = model_count(core, (enum model_counter)w->watch[i].counter);
+		before[i] = count_of(w, core, i);
 	model_work(core, p->insns, p->ticks);
 	if (w->tally)
 		feed_tally_add(w->tally, core, path_part(p->block, p->from, p->from + p->insns), 0);
 	for (u32 i = 0; i < w->nr && !any; i++) {
-		u64 now = model_count(core, (enum model_counter)w->watch[i].counter);
+		u64 now = count_of(w, core, i);
 
 		any = now > before[i] && (s64)(now - w->watch[i].at) >= 0;
 		at = w->watch[i].at > before[i] ? w->watch[i].at - before[i] - 1 : 0;

@@ -22,6 +22,7 @@ struct feed_watch {
 	u32 name;    /* the caller's */
 	u64 at;      /* what the core counts where it is reached */
 	u64 period;  /* not 0 */
+	u64 begin;   /* what the core counted before the piece of a trace that is told */
 };
 
 enum feed_hit_kind {
@@ -47,6 +48,7 @@ struct feed_hit {
 /* Of one thread; the caller's, who takes the hits out. */
 struct feed_watching {
 	u32 nr, nr_hits;
+	u32 weight;               /* of the piece, as model_window() has it */
 	struct feed_tally *tally; /* NULL: nothing is attributed; borrowed */
 	/* While a path is told. */
 	const struct feed *feed;
@@ -55,6 +57,9 @@ struct feed_watching {
 	struct feed_hit
 		hit[FEED_HITS]; /* without room the last ones of their names stand for more */
 };
+
+/* A piece comes next, that counts @weight times. */
+void feed_watch_begin(struct feed_watching *w, const struct model_core *core, u32 weight);
 
 /* Something has been told to @core. @what has all of it but for what is worked out here. */
 void feed_watch_look(struct feed_watching *w, const struct model_core *core,

@@ -322,6 +322,19 @@ static void measure(struct event *event)
 	event->hw.measure = CPU_MEASURE;
 }
 
+/*
+ * A frequency asks for samples here and there, of which those in windows will do; of what happens
+ * often, as windows say little of the rest, nor of what an access has found.
+ */
+static bool samples_in_windows(const struct event *event)
+{
+	u64 what = event->hw.what - CPU_MODELED;
+
+	return event->attr.freq && !(event->attr.sample_type & (WITH_ACCESS | PERF_SAMPLE_ADDR)) &&
+	       (what == MODEL_CPU_CYCLES || what == MODEL_REF_CYCLES ||
+		what == MODEL_BRANCH_MISSES);
+}
+
 /* Tells the source what of the model is needed now that @event comes or goes. */
 static void want_parts(struct event *event, bool open)
 {
@@ -333,7 +346,8 @@ static void want_parts(struct event *event, bool open)
 		return;
 	if (event_is_sampling(event))
 		parts |= MODEL_EACH;
-	if (event->hw.config & COUNTS_OPENER)
+	if (event->hw.config & COUNTS_OPENER ||
+	    (event_is_sampling(event) && !samples_in_windows(event)))
 		parts |= MODEL_WHOLE;
 	/* What is said of accesses is of both. */
 	if (parts & (MODEL_CACHES | MODEL_TLBS) && parts & MODEL_EACH &&

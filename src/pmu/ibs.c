@@ -25,7 +25,8 @@ static void want_parts(struct event *event, bool open)
 		container_of(event->pmu, struct ibs_pmu, base.pmu)->base.source;
 
 	if (source->want)
-		source->want(source->ctx, NULL, MODEL_CACHES | MODEL_TLBS | MODEL_EACH, open);
+		source->want(source->ctx, NULL,
+			     MODEL_CACHES | MODEL_TLBS | MODEL_EACH | MODEL_WHOLE, open);
 }
 
 static void ibs_destroy(struct event *event)

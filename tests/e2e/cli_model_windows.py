@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Windows in which the model sees a program: what is exact, what is the same each time, what is
 said of it."""
+import json
 import os
 import shutil
 import subprocess
@@ -202,6 +203,42 @@ def test_who_samples_sees_all():
             report = run("report", "--stdio", "-i", data)
             seen.append([line for line in report.out.splitlines() if "amples" in line])
         assert seen[0] == seen[1] and seen[0], seen
+
+
+def sampled(data, *args):
+    """What stands for how much: the sum of the periods of each command of a recording."""
+    r = subprocess.run([ANYPERF, "record", "-q", "-o", data, "--machine=zen4", *args], env=ENV,
+                       check=True, capture_output=True, timeout=120)
+    assert not r.stderr, r.stderr
+    report = json.loads(run("report", "--json", "-s", "comm", "-i", data).out)
+    return report, {row["comm"]: row["period"] for row in report["rows"]}
+
+
+def test_samples_here_and_there():
+    """At a frequency they are taken in windows, and stand for what is in between."""
+    with scratch() as d:
+        data = os.path.join(d, "data")
+        for event in "cycles:u", "branch-misses:u":
+            seen = {}
+            for windows in "no", "auto":
+                report, comms = sampled(data, "-e", event, "--model-windows", windows, "--",
+                                        BESIDES, "burn", "2000000")
+                assert report.get("windows") == (None if windows == "no" else "auto"), report
+                seen[windows] = comms[os.path.basename(BESIDES)]
+            # The last period is not over.
+            assert abs(seen["auto"] - seen["no"]) < seen["no"] / 5, (event, seen)
+        # Without it windows are the default.
+        assert sampled(data, "-e", "cycles:u", "--", "true")[0]["windows"] == "auto"
+        # Each of many processes has samples; for counts hardly any is seen.
+        sampled(data, "-e", "cycles:u", "-F", "10000", "--", HERD, "execs", "30")
+        r = subprocess.run([ANYPERF, "script", "-F", "pid", "-i", data], env=ENV,
+                           capture_output=True, text=True, check=True)
+        assert len(set(r.stdout.split())) > 30, r.stdout
+
+
+def test_exact_without_windows():
+    r = run("record", "--exact", "--model-windows=auto", "--", "true")
+    assert r.status == 125 and "sees all" in r.err, r
 
 
 def test_what_is_said():

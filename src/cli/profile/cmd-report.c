@@ -142,6 +142,14 @@ static void json_group_row(struct json *j, const struct profile *p, const struct
 }
 
 /* All events in one object; a row has the periods of those in `events`, in their order. */
+static void json_machine(struct json *j, struct reading *r)
+{
+	if (reading_machine(r))
+		json_str(j, "machine", reading_machine(r));
+	if (reading_windows(r))
+		json_str(j, "windows", reading_windows(r));
+}
+
 static void json_group(const struct profile *p, struct reading *r)
 {
 	struct json j;
@@ -161,8 +169,7 @@ static void json_group(const struct profile *p, struct reading *r)
 	}
 	json_end(&j);
 	json_u64(&j, "lost", r->lost);
-	if (reading_machine(r))
-		json_str(&j, "machine", reading_machine(r));
+	json_machine(&j, r);
 	json_array(&j, "rows");
 	for (u32 i = 0; i < p->n; i++)
 		json_group_row(&j, p, &p->rows[i]);
@@ -182,8 +189,7 @@ static void json_event(const struct profile *p, struct reading *r, int event)
 	json_u64(&j, "samples", p->counts[event]);
 	json_u64(&j, "period", p->period[event]);
 	json_u64(&j, "lost", r->lost);
-	if (reading_machine(r))
-		json_str(&j, "machine", reading_machine(r));
+	json_machine(&j, r);
 	json_array(&j, "rows");
 	for (u32 i = 0; i < p->n; i++)
 		if (p->rows[i].event == event)
@@ -200,6 +206,10 @@ static void print(const struct profile *p, struct reading *r, bool json)
 	} else if (reading_machine(r) && !json) {
 		printf("# modeled: ");
 		put_name(stdout, 0, reading_machine(r));
+		if (reading_windows(r)) {
+			printf("; samples at a frequency are taken in windows: ");
+			put_name(stdout, 0, reading_windows(r));
+		}
 		putchar('\n');
 	}
 	if (p->group && p->samples && json)

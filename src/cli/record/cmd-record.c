@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "cli/modeled-events.h"
@@ -24,14 +25,23 @@ static int prepare(struct record_job *job)
 {
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .log = log_line,
 					      .log_level = (enum ap_log_level)job->opts.verbose);
-	struct ap_virtual_opts virtual_opts = AP_OPTS(ap_virtual_opts,
-						      .flags = AP_VIRTUAL_TRANSLATIONS_TREE,
-						      .machine = job->opts.machine);
+	struct ap_virtual_opts virtual_opts =
+		AP_OPTS(ap_virtual_opts, .flags = AP_VIRTUAL_TRANSLATIONS_TREE,
+			.machine = job->opts.machine, .model_windows = job->opts.model_windows);
 	char why[300];
 
+	/* As for `stat`: what is between two words of a control descriptor may be short. */
+	if (!job->opts.control)
+		virtual_opts.flags |= AP_VIRTUAL_MODEL_WINDOWS_AUTO;
 	opts.virtual_pmu = &virtual_opts;
-	if (modeled_check(&cmd_record, job->opts.machine))
+	if (modeled_check(&cmd_record, job->opts.machine) ||
+	    model_windows_check(&cmd_record, job->opts.model_windows))
 		return -1;
+	if (job->opts.exact && job->opts.model_windows && strcmp(job->opts.model_windows, "no"))
+		return command_error(&cmd_record,
+				     "--model-windows=%s: with --exact the model sees "
+				     "all; leave one of them out",
+				     job->opts.model_windows);
 	if (opts.log_level > AP_LOG_DEBUG)
 		opts.log_level = AP_LOG_DEBUG;
 	if (ap_machine_new(&job->machine, &opts))

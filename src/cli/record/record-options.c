@@ -288,6 +288,9 @@ const struct option record_option_table[] = {
 	 .help = "who samples; by default the kernel where it can, else the virtual PMU"},
 	MACHINE_OPTION(struct record_opts, machine, "Without the option it is that of this machine.",
 		       "sample with the virtual PMU, and with the model of this machine"),
+	MODEL_WINDOWS_OPTION(struct record_opts, model_windows,
+			     " Samples of cycles and branch misses at a frequency are taken in windows. "
+			     "With -c or -d, and for other events, the model sees all."),
 	{OPTION_FLAG, 0, "exact", AT(exact),
 	 .help = "count how often each instruction of COMMAND is executed, instead of sampling",
 	 .more = "The virtual PMU runs COMMAND and all that it starts, and counts every instruction of "

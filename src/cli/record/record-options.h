@@ -30,6 +30,7 @@ struct record_opts {
 	const char *user_regs;
 	const char *pmu;     /* NULL: auto */
 	const char *machine; /* whose model counts; NULL: host */
+	const char *model_windows;
 	bool no_inherit;
 	bool exact; /* every instruction is counted, and nothing sampled */
 	bool alloc_sites;

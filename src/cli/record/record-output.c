@@ -176,15 +176,23 @@ static void tell_again(struct record_job *job)
 
 static void gather(struct record_job *job, struct data_features *f)
 {
-	char name[128];
-	bool modeled = false;
+	char name[128], windows[32];
+	bool modeled = false, often = false;
 
 	data_features_gather(f, job->events, job->nr_events, job->argc, job->argv);
-	for (u32 i = 0; i < job->nr_events; i++)
-		modeled |= modeled_event((const struct perf_event_attr *)&job->events[i].attr);
+	for (u32 i = 0; i < job->nr_events; i++) {
+		const struct pe_attr *attr = &job->events[i].attr;
+		bool is = modeled_event((const struct perf_event_attr *)attr);
+
+		modeled |= is;
+		often |= is && attr->freq;
+	}
 	if (modeled && ap_machine_pmu(job->machine) == AP_PMU_VIRTUAL &&
 	    ap__pmu_modeled(job->machine, name, sizeof(name)))
-		data_features_add_machine(f, name);
+		data_features_add_machine(
+			f, name,
+			often && ap__pmu_windows(job->machine, windows, sizeof(windows)) ? windows
+											 : NULL);
 }
 
 int record_output_begin(struct record_job *job)

@@ -69,8 +69,12 @@ struct hw_event {
 	/* Of a frequency: when the last overflow was, and the count at the last tick. */
 	u64 freq_time;
 	s64 freq_count;
-	u64 freq_ended;           /* of a model: what was counted since freq_time */
-	u64 freq_done, tick_done; /* of a model: what was executed by then */
+	/* Of a model's frequency: what was counted since freq_time, and executed by then. */
+	u64 freq_ended, freq_done;
+	u64 tick_time, tick_done; /* when it had counted something, and executed */
+	struct {
+		u64 ns, count;
+	} model; /* of the last of these ticks */
 };
 
 #define HW_STOPPED  BIT(0) /* not counting; driver sets it in stop(), clears it in start() */

@@ -12,6 +12,9 @@
 /* Eight of them are a count. Only times or counts that lie lead further. */
 #define LONGEST_PERIOD ((u64)INT64_MAX / 8)
 
+/* An event of a model that has counted nothing in so many was off, or its program. */
+#define TICKS_TOGETHER 64u
+
 static u64 tick_ns(const struct core *core)
 {
 	return NSEC_PER_SEC / core->hz;
@@ -117,7 +120,7 @@ static void adjust_at_overflow(struct event *event, u64 now, u64 ended, bool run
 
 	hw->freq_ended += ended;
 	/* A model tells of several at once: how often they come shows from one time to the next. */
-	if (hw->measure.covered && event->coverage.covered == hw->freq_done)
+	if (hw->measure.covered && (hw->model.ns || event->coverage.covered == hw->freq_done))
 		return;
 	ended = hw->freq_ended;
 	hw->freq_ended = 0;
@@ -125,6 +128,27 @@ static void adjust_at_overflow(struct event *event, u64 now, u64 ended, bool run
 	ns = time_of_program(event, since, &hw->freq_done);
 	if (ns && since < 2 * tick_ns(event->core))
 		adjust(event, ns, ended, running);
+}
+
+/*
+ * @count more at a tick. A model counts in bursts where it sees windows, with ticks in between that
+ * have nothing: so it is looked at the last ones together, of which the older count less.
+ */
+static void adjust_modeled(struct event *event, u64 count)
+{
+	struct hw_event *hw = &event->hw;
+	u64 now = core_clock(event->core), since = now - hw->tick_time;
+
+	if (hw->tick_time && !count)
+		return;
+	hw->tick_time = now;
+	if (since > TICKS_TOGETHER * tick_ns(event->core))
+		since = tick_ns(event->core);
+	hw->model.ns -= hw->model.ns / 8;
+	hw->model.ns += time_of_program(event, since, &hw->tick_done);
+	hw->model.count += count - hw->model.count / 8;
+	if (hw->model.ns)
+		adjust(event, hw->model.ns, hw->model.count, false);
 }
 
 /* The group's leader alone says so (6.16). */
@@ -257,7 +281,6 @@ static bool tick_event(struct event *event)
 	bool freq = event->attr.freq && event_is_sampling(event) && !hw->host_periods &&
 		    !hw->by_tasks;
 	s64 delta;
-	u64 ns;
 
 	if (event->state != EVENT_ACTIVE)
 		return false;
@@ -268,9 +291,10 @@ static bool tick_event(struct event *event)
 	event->pmu->stop(event, PMU_EF_UPDATE);
 	delta = (s64)((u64)event->count - (u64)hw->freq_count);
 	hw->freq_count = event->count;
-	ns = time_of_program(event, tick_ns(event->core), &hw->tick_done);
-	if (delta > 0 && ns)
-		adjust(event, ns, (u64)delta, false);
+	if (hw->measure.covered)
+		adjust_modeled(event, delta > 0 ? (u64)delta : 0);
+	else if (delta > 0)
+		adjust(event, tick_ns(event->core), (u64)delta, false);
 	event->pmu->start(event, delta > 0 ? PMU_EF_RELOAD : 0);
 	return true;
 }

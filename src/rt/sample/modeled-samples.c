@@ -4,6 +4,7 @@
 #include "rt/sample/thread-sampler-priv.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
+#include "rt/task/windows.h"
 #include "sys/string.h"
 
 #define PACE_MOST  1024u /* words, where nobody wants registers: time is told as well */
@@ -62,10 +63,24 @@ void modeled_take_over(struct thread *t)
 	t->dbt.trace_room = w->feed.nr ? PACE_FIRST : 0;
 }
 
-u32 modeled_pace(struct modeled_watching *w, u32 n, const u64 *counts)
+void modeled_pace_anew(struct thread *t)
+{
+	if (t->modeled.watching && t->modeled.watching->feed.nr)
+		t->dbt.trace_room = windows_weight(t) ? PACE_FIRST : PACE_MOST;
+}
+
+/* Numbers of words have so many bits of a fraction; of longer ways than FAR a part will do. */
+#define WORD_BITS 20
+#define WORD      BIT(WORD_BITS)
+#define FAR       (1u << 19)
+
+u32 modeled_pace(struct modeled_watching *w, u32 n, const u64 *counts, u32 weight)
 {
 	u64 least = PACE_MOST;
 
+	/* What does not count leads nowhere. */
+	if (!weight)
+		return PACE_MOST;
 	w->words += n;
 	for (u32 i = 0; i < w->feed.nr; i++) {
 		const struct feed_watch *watch = &w->feed.watch[i];
@@ -73,15 +88,16 @@ u32 modeled_pace(struct modeled_watching *w, u32 n, const u64 *counts)
 
 		w->events[i] += now - w->counted[i];
 		w->counted[i] = now;
-		/* Words from one event to the next, in 32nds of one. */
-		mean = w->words * 32 / (w->events[i] ? w->events[i] : 1);
-		most = mean * (min_u64(watch->period, PACE_MOST * 32) * PACE_HITS) / 32;
+		/* Words from one event to the next. */
+		mean = (w->words << WORD_BITS) / (w->events[i] ? w->events[i] : 1);
+		most = (mean * min_u64(watch->period, FAR) * PACE_HITS) >> WORD_BITS;
 		/* Of what is left: what comes many times with a word comes evenly. */
-		part = 32 * (mean < 32 ? 2 : 4);
+		part = mean < WORD ? 2 : 4;
 		if (w->near & BIT(i))
-			most = min_u64(most, left > PACE_NEAR
-						     ? mean * min_u64(left, PACE_MOST * 32) / part
-						     : mean / 1024);
+			most = min_u64(most,
+				       left > PACE_NEAR * (u64)weight
+					       ? (mean * min_u64(left, FAR) / part) >> WORD_BITS
+					       : mean / 32 >> WORD_BITS);
 		least = min_u64(least, most);
 		if (w->words >= PACE_KEPT)
 			w->events[i] /= 2;

@@ -25,8 +25,13 @@ struct modeled_watching {
 void modeled_leave(struct thread *t);
 void modeled_take_over(struct thread *t);
 
-/* @n words have been worked out: how many are to be traced next, 0: all. The thread's counts. */
-u32 modeled_pace(struct modeled_watching *w, u32 n, const u64 *counts);
+/*
+ * @n words have been worked out, of which the thread's @counts have @weight times as much: how many
+ * are to be traced next, 0: all.
+ */
+u32 modeled_pace(struct modeled_watching *w, u32 n, const u64 *counts, u32 weight);
+/* What is traced from here on has another weight. */
+void modeled_pace_anew(struct thread *t);
 
 /* Tells of the hits that there are. */
 void modeled_tell(struct thread *t);

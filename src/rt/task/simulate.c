@@ -169,15 +169,17 @@ static void watch_core(struct thread *t, bool of_core)
 	}
 }
 
-static void watch_begin(struct thread *t)
+static void watch_begin(struct thread *t, u32 weight)
 {
 	struct modeled_watching *w = t->modeled.watching;
 	bool each = simulation->feed[0].each;
 	struct feed_watching *sampled = each && w && w->feed.nr ? &w->feed : NULL;
 
 	t->modeled.feed->watching = modeled_tally_watch(t, sampled, core_of(0, t->modeled.core));
-	if (sampled)
-		watch_core(t, true);
+	if (!sampled)
+		return;
+	watch_core(t, true);
+	feed_watch_begin(sampled, core_of(0, t->modeled.core), simulation->windows ? weight : 1);
 }
 
 /* Before what has been counted is shown; @hits had been found before. */
@@ -225,7 +227,7 @@ static void count_all(struct thread *t, u64 *counts)
 		counts[i] += now[i] - shown[i];
 }
 
-static void set_pace(struct thread *t, u32 n)
+static void set_pace(struct thread *t, u32 n, u32 weight)
 {
 	u64 counts[METER_MODELED];
 
@@ -238,7 +240,7 @@ static void set_pace(struct thread *t, u32 n)
 		return;
 	}
 	count_all(t, counts);
-	t->dbt.trace_room = modeled_pace(t->modeled.watching, n, counts);
+	t->dbt.trace_room = modeled_pace(t->modeled.watching, n, counts, weight);
 }
 
 /* What a piece adds mostly. */
@@ -300,7 +302,7 @@ static void simulate_now(struct thread *t, struct trace_piece *p)
 		u32 hits = hits_of(t);
 
 		p->core = t->modeled.core;
-		watch_begin(t);
+		watch_begin(t, p->weight);
 		use_filter(t);
 		for (u32 h = 0; h < simulation->halves; h++)
 			simulate_piece(p, h);
@@ -309,7 +311,7 @@ static void simulate_now(struct thread *t, struct trace_piece *p)
 		if (!hits_of(t))
 			simulate_show(p);
 		if (!p->settles)
-			set_pace(t, p->nr_words);
+			set_pace(t, p->nr_words, p->weight);
 	}
 	unlock_all(t);
 }
@@ -330,7 +332,7 @@ static bool hand_over(struct thread *t, struct trace_piece *p)
 		put = beside_put(p);
 		if (put) {
 			use_filter(t);
-			set_pace(t, p->nr_words);
+			set_pace(t, p->nr_words, p->weight);
 		}
 	}
 	lock_release(&simulate_lock, t->id);
@@ -525,11 +527,11 @@ static bool take_parts(u32 wanted)
 {
 	u32 parts = wanted & MODEL_PARTS;
 	bool each = wanted & MODEL_EACH || modeled_tally_wanted();
-	bool all = each || wanted & MODEL_WHOLE, windows;
+	bool all = modeled_tally_wanted() || wanted & MODEL_WHOLE, windows;
 
 	if (!parts && !simulation)
 		return false;
-	windows = windows_decide(parts, all);
+	windows = windows_decide(parts, all, each);
 	if (!simulation && windows_put_off()) {
 		trace_for_later(parts);
 		return true;
@@ -539,7 +541,7 @@ static bool take_parts(u32 wanted)
 		each |= simulation->feed[0].each;
 	}
 	if ((simulation && simulation->parts == parts && simulation->feed[0].each == each) ||
-	    !make(parts, each, !each && windows_possible()))
+	    !make(parts, each, windows_possible()))
 		return windows;
 	windows_anew();
 	trace_for(model_machine(simulation->feed[0].model), parts, each);

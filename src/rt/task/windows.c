@@ -2,6 +2,7 @@
 
 #include "abi/modeled.h"
 #include "model/model.h"
+#include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/path-pages.h"
@@ -32,6 +33,7 @@ static enum {
 } sees;
 static bool used;        /* it was not always all */
 static bool predicts;    /* there are predictors */
+static bool sampled;     /* a process that is not seen would have no samples */
 static bool passed_over; /* of the beginning of its threads nothing is seen */
 /*
  * And none has got behind that: there is no model yet, and code is translated as for counting
@@ -42,7 +44,7 @@ static bool off;
 /* With windows of a given length all processes have the same. */
 static bool is_passed_over(const struct model_place *place)
 {
-	return windows_possible() && !run_config()->window_every && place->unseen;
+	return windows_possible() && !run_config()->window_every && !sampled && place->unseen;
 }
 
 void windows_start(const struct model_place *place)
@@ -80,10 +82,14 @@ void windows_anew(void)
 		__atomic_store_n(&windows_turn, windows_turn + 1, __ATOMIC_RELEASE);
 }
 
-bool windows_decide(u32 parts, bool all)
+bool windows_decide(u32 parts, bool all, bool samples)
 {
 	u32 before = sees;
 	bool first;
+
+	sampled = samples;
+	if (sampled)
+		passed_over = off = false;
 
 	if (!windows_possible() || (parts && (all || parts & MODEL_FLOATS)))
 		sees = SEES_ALL;
@@ -127,12 +133,14 @@ static void enter(struct thread *t, enum windows_phase phase, u64 length)
 /* For how many processes of its session @t stands. */
 static u32 times_of(const struct thread *t)
 {
-	return run_config()->window_every ? 1 : draw_times(&t->proc->place);
+	return run_config()->window_every || sampled ? 1 : draw_times(&t->proc->place);
 }
 
-/* Of many processes each needs few windows. */
+/* Of many processes each needs few windows, unless its samples are to say where it was. */
 static u64 part_of(const struct thread *t)
 {
+	if (sampled)
+		return MODEL_WINDOWS_PART;
 	return max_u64(MODEL_WINDOWS_PART / (1 + t->proc->place.behind), MODEL_WINDOWS_FEW);
 }
 
@@ -143,7 +151,8 @@ static u64 length_of_period(const struct thread *t)
 	u64 every = run->window_every;
 
 	if (!every)
-		every = max_u64(min_u64(t->windows.done / part_of(t), WINDOW_MOST),
+		every = max_u64(min_u64(t->windows.done / part_of(t),
+					sampled ? MODEL_WINDOWS_SAMPLED : WINDOW_MOST),
 				MODEL_WINDOWS_LEAST);
 	every -= every % run->window;
 	return max_u64(every, run->window);
@@ -232,6 +241,7 @@ static void pass(struct thread *t, u64 sum)
 		next_phase(t);
 	}
 	trace_as_said(t);
+	modeled_pace_anew(t);
 }
 
 bool windows_early(const struct thread *t)

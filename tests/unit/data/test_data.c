@@ -104,14 +104,17 @@ static void gather(void)
 
 	data_features_release(&features);
 	data_features_gather(&features, events, 2, 2, argv);
-	EXPECT(data_features_add_machine(&features, "toy"));
-	EXPECT_EQ(features.of[DATA_CPU_PMU_CAPS].len, 4 + 2 * (4 + DATA_NAME_ALIGN));
+	EXPECT(data_features_add_machine(&features, "toy", "auto"));
+	EXPECT_EQ(features.of[DATA_CPU_PMU_CAPS].len, 4 + 4 * (4 + DATA_NAME_ALIGN));
 	for (size_t len = 0; len <= features.of[DATA_CPU_PMU_CAPS].len; len++) {
-		char *name = data_feature_value(features.of[DATA_CPU_PMU_CAPS].bytes, len,
-						"machine");
+		const u8 *bytes = features.of[DATA_CPU_PMU_CAPS].bytes;
+		char *name = data_feature_value(bytes, len, "machine");
+		char *windows = data_feature_value(bytes, len, "machine_windows");
 
-		EXPECT(len < features.of[DATA_CPU_PMU_CAPS].len ? !name : !strcmp(name, "toy"));
+		EXPECT(len < 4 + 2 * (4 + DATA_NAME_ALIGN) ? !name : !strcmp(name, "toy"));
+		EXPECT(len < 4 + 4 * (4 + DATA_NAME_ALIGN) ? !windows : !strcmp(windows, "auto"));
 		free(name);
+		free(windows);
 	}
 	EXPECT(data_features_add_build_id(&features, "/bin/true", PERF_RECORD_MISC_USER,
 					  (const u8 *)"0123456789abcdefghij", 20));

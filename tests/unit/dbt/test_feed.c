@@ -373,10 +373,25 @@ static void check_hits(const struct feed_watching *w, const struct program *p, u
 	EXPECT_EQ(periods, count / watch->period);
 }
 
-/* Who watches counts the same, and finds each period once, in pieces of any size. */
-static void check_watch(struct guest *g, const struct program *p, const struct native_step *steps,
-			u64 n, u32 counter, u64 period)
+/* What comes next counts @weight times, for @w and for another. */
+static void weigh(struct feed_watching *w, struct model_core *core, struct model_core *other,
+		  u32 weight)
 {
+	model_weigh(core);
+	model_weigh(other);
+	model_window(core, weight, false);
+	model_window(other, weight, false);
+	feed_watch_begin(w, core, weight);
+}
+
+/*
+ * Who watches counts the same, and finds each period once, in pieces of any size. @windows: some of
+ * them count several times, and others not at all.
+ */
+static void check_watch(struct guest *g, const struct program *p, const struct native_step *steps,
+			u64 n, u32 counter, u64 period, bool windows)
+{
+	static const u8 weights[] = {1, 0, 5, 1, 90, 0, 0, 2};
 	struct machine m = machine_that_predicts(MACHINE_TAGE);
 	struct model *model = model_new(&m, 1, MODEL_PARTS), *other = model_new(&m, 1, MODEL_PARTS);
 	struct model_core *core = model_core(model, 0), *usual = model_core(other, 0);
@@ -397,11 +412,13 @@ static void check_watch(struct guest *g, const struct program *p, const struct n
 			g->trace[i + k - 2] >= PATH_WORDS))
 			k++;
 		in.nr_words = (u32)k;
+		weigh(w, core, usual, windows ? weights[i % ARRAY_SIZE(weights)] : 1);
 		feed_words(f, &t, core, &in);
 		feed_words(not_each, &u, usual, &in);
 	}
 	feed_settle(f, &t, core);
 	feed_settle(not_each, &u, usual);
+	weigh(w, core, usual, 1);
 	for (u32 i = 0; i < MODEL_COUNTERS; i++)
 		EXPECT_EQ(model_count(core, i), model_count(usual, i));
 	check_hits(w, p, model_count(core, counter), steps, n);
@@ -437,9 +454,14 @@ TEST(what_is_watched)
 		EXPECT_EQ(guest_run(g), 0);
 		dbt_trace_flush(g->t);
 		for (u32 k = 0; k < ARRAY_SIZE(counters); k++) {
-			check_watch(g, &programs[i], steps, n, counters[k], 1);
-			check_watch(g, &programs[i], steps, n, counters[k], 7);
-			check_watch(g, &programs[i], steps, n, counters[k], 1009);
+			check_watch(g, &programs[i], steps, n, counters[k], 1, false);
+			check_watch(g, &programs[i], steps, n, counters[k], 7, false);
+			check_watch(g, &programs[i], steps, n, counters[k], 1009, false);
+		}
+		/* Of these nothing is taken back. */
+		for (u32 k = 1; k < 3; k++) {
+			check_watch(g, &programs[i], steps, n, counters[k], 7, true);
+			check_watch(g, &programs[i], steps, n, counters[k], 100, true);
 		}
 		dbt_set_mask(g->t, DBT_MASK_ALL);
 		free(steps);

@@ -570,8 +570,28 @@ TEST(sampling)
 	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_TIMING | MODEL_EACH);
 	fake_close(f, fd);
 	EXPECT_EQ(wanted, 0);
-	/* What an access was is said as a whole; a sum has no samples. */
+	/* Samples here and there are those of windows, if it happens often. */
+	attr.sample_type = PERF_SAMPLE_IP;
+	fake_add_task(f, 101, 101);
+	attr.freq = 1;
+	fd = fake_open(f, &attr, 101, -1, -1);
+	EXPECT_EQ(wanted, MODEL_TIMING | MODEL_EACH);
+	fake_close(f, fd);
+	attr.config = PERF_COUNT_HW_BRANCH_MISSES;
+	fd = fake_open(f, &attr, 101, -1, -1);
+	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_EACH);
+	fake_close(f, fd);
+	attr.sample_type = PERF_SAMPLE_ADDR;
+	fd = fake_open(f, &attr, 101, -1, -1);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES | MODEL_EACH);
+	fake_close(f, fd);
+	attr.sample_type = 0;
 	attr.config = PERF_COUNT_HW_CACHE_MISSES;
+	fd = fake_open(f, &attr, 101, -1, -1);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_CACHES | MODEL_EACH);
+	fake_close(f, fd);
+	attr.freq = 0;
+	/* What an access was is said as a whole; a sum has no samples. */
 	fd = fake_open(f, &attr, 0, -1, -1);
 	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_CACHES | MODEL_EACH);
 	attr.sample_type = PERF_SAMPLE_DATA_SRC;
@@ -601,7 +621,7 @@ TEST(ibs)
 	attr.sample_period = 1000;
 	fd = fake_open(f, &attr, 0, -1, -1);
 	EXPECT(fd >= 0);
-	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH | MODEL_WHOLE);
 	fake_close(f, fd);
 	EXPECT_EQ(wanted, 0);
 	teardown();

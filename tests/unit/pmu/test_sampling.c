@@ -19,6 +19,7 @@ static u32 arms;
 
 static u64 moment;  /* when somebody tells late: of which he tells; else 0 */
 static u64 insn_ns; /* of a task that a model is told of */
+static u64 burst;   /* how far apart its windows are; 0: it counts all the time */
 
 /* One instruction a ns, a branch in ten; of a model a cycle a ns. */
 static u64 given_read(void *ctx, struct task *task, u32 what)
@@ -28,6 +29,7 @@ static u64 given_read(void *ctx, struct task *task, u32 what)
 	(void)ctx;
 	if (what == CPU_MODELED + MODEL_INSTRUCTIONS)
 		return ns / insn_ns;
+	ns = burst ? ns - ns % burst : ns;
 	if (what >= CPU_MODELED)
 		return moment ? moment : ns;
 	return what == CPU_INSTRUCTIONS ? 500 + ns : ns / 10;
@@ -347,6 +349,21 @@ TEST(frequency_of_a_slow_program)
 	close_cycles();
 }
 
+/* Those that have ended by now. */
+static void tell_all(struct event *event, struct sample_facts *facts)
+{
+	struct armed *a = armed_of(event);
+	u64 now = given_read(NULL, facts->task, CPU_MODELED + MODEL_CPU_CYCLES);
+
+	while (a->next <= now) {
+		moment = a->next;
+		a->next += a->period;
+		EXPECT(source_period_reached(event, facts, false));
+	}
+	moment = 0;
+	core_settle(f->core);
+}
+
 /* Eight periods are told of at once, and come as often as if they were not. */
 TEST(frequency_told_late)
 {
@@ -359,21 +376,34 @@ TEST(frequency_told_late)
 	event = fake_event(f, fd);
 	facts.task = fake_task(f, 100)->task;
 	for (u32 i = 0; i < 200; i++) {
-		struct armed *a = armed_of(event);
-		u64 now = given_read(NULL, facts.task, CPU_MODELED + MODEL_CYCLES);
-
-		while (a->next <= now) {
-			moment = a->next;
-			a->next += a->period;
-			EXPECT(source_period_reached(event, &facts, false));
-		}
-		moment = 0;
-		core_settle(f->core);
+		tell_all(event, &facts);
 		fake_advance(f, 80000);
 	}
 	EXPECT(armed_of(event)->period > 8000);
 	EXPECT(armed_of(event)->period < 12000);
 	close_cycles();
+}
+
+/* It counts in windows, further apart than ticks, of which it tells in some pieces. */
+TEST(frequency_in_windows)
+{
+	struct sample_facts facts = {.cpumode = 2};
+	struct event *event;
+	int fd;
+
+	insn_ns = 1;
+	burst = 9000000;
+	fd = open_cycles(2000);
+	event = fake_event(f, fd);
+	facts.task = fake_task(f, 100)->task;
+	for (u32 i = 0; i < 1000; i++) {
+		tell_all(event, &facts);
+		fake_advance(f, 1000000);
+	}
+	EXPECT(armed_of(event)->period > 400000);
+	EXPECT(armed_of(event)->period < 600000);
+	close_cycles();
+	burst = 0;
 }
 
 /* What no counter of a task can tell the time of. */
