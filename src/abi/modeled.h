@@ -18,8 +18,8 @@
 #define MODEL_EACH 32u
 
 /*
- * Somebody counts what he does himself, or wants each period's sample: there are no windows, between
- * which counters stand still, and short parts of a program count nothing.
+ * Somebody counts what he does himself, or wants the sample of each period: there are no windows,
+ * between which counters stand still, and short parts of a program count nothing.
  */
 #define MODEL_WHOLE 64u
 

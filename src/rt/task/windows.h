@@ -32,8 +32,8 @@ extern u32 windows_turn; /* another one: threads have to begin anew */
 bool windows_possible(void);
 
 /*
- * Parts of the model are wanted, and all that they tell of or not. @sampled: by somebody who wants to
- * see each process. True: windows_mask() is not what it was.
+ * Parts of the model are wanted, and all that they tell of or not. @sampled: by somebody who wants
+ * to see each process. True: windows_mask() is not what it was.
  */
 must_check bool windows_decide(u32 parts, bool all, bool sampled);
 /* No model is needed yet. */
