@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from e2e import ANYPERF, ENV, counts, main, scratch, stat_json
+from e2e import ANYPERF, ENV, Skip, counts, main, scratch, stat_json
 
 BESIDES = os.environ["E2E_BESIDES"]
 EVENTS = ("cycles:u,bus-cycles:u,instructions:u,branches:u,branch-misses:u,cache-references:u,"
@@ -55,6 +55,30 @@ def test_programs():
         for program in "gzip -9c", "sort -S1M --parallel=1", "perl -ne 'for (split //) { $h{$_}++ }'":
             if shutil.which(program.split()[0]):
                 same("sh", "-c", f"exec {program} {text} > /dev/null")
+
+
+NUMBERS = """$| = 1;
+print "$$";
+for my $n (1 .. 3) {
+    my $sum = 0;
+    $sum += $_ * $n for 1 .. 60000;
+    my $pid = fork;
+    if (!$pid) { $sum += $_ for 1 .. 60000; exit }
+    waitpid $pid, 0;
+    print " $pid";
+}"""
+
+
+def test_numbers_in_a_namespace():
+    """Who is the first in a PID namespace of its own knows what numbers its children have."""
+    inside = ["unshare", "-Urpf", "perl", "-e", NUMBERS]
+    natively = subprocess.run(inside, capture_output=True, text=True, check=False)
+    if natively.returncode:
+        raise Skip("there are no namespaces of one's own here")
+    r = subprocess.run([ANYPERF, "stat", "-o", os.devnull, "--machine", "zen4",
+                        "--model-windows=no", "--model-beside=yes", "-e", "branch-misses:u", "--",
+                        *inside], env=ENV, capture_output=True, text=True, check=True)
+    assert r.stdout == natively.stdout == "1 2 3 4", (r, natively)
 
 
 def test_threads():

@@ -138,8 +138,14 @@ static bool has_cpus(void)
 	return false;
 }
 
+/*
+ * Numbers of tasks in a PID namespace of the program's own follow one another, and programs count
+ * on those of the first.
+ */
 static bool is_wanted(void)
 {
+	if (meter_namespaces())
+		return false;
 	switch (run_config()->beside) {
 	case MODEL_BESIDE_NO: return false;
 	case MODEL_BESIDE_YES: return true;
