@@ -328,6 +328,20 @@ def test_files_and_messages():
         assert not os.path.exists(f"{d}/ran")
         r = valgrind("--tool=callgrind", f"--log-file={d}/no/such", "true")
         assert r.status == 125 and "--log-file: cannot write" in r.err, r
+        with open(f"{d}/log", "w+", encoding="ascii") as log:
+            to = f"--log-fd={log.fileno()}"
+            files = "--tool=callgrind", "--callgrind-out-file=/dev/null"
+            # The command has it, too.
+            r = valgrind(*files, to, "sh", "-c", f"echo here >&{log.fileno()}",
+                         pass_fds=[log.fileno()])
+            assert r.status == 0 and not r.err, r
+            log.seek(0)
+            said = log.read()
+            assert "here" in said and re.search(r"==\d+== .*refs", said), said
+            r = valgrind(*files, to, f"--log-file={d}/other", "true", pass_fds=[log.fileno()])
+            assert r.status == 125 and "choose one" in r.err, r
+        r = valgrind(*files, "--log-fd=700", "true")
+        assert r.status == 125 and "descriptor 700" in r.err, r
 
 
 def test_children():

@@ -102,6 +102,8 @@ const struct option valgrind_option_table[] = {
 	 .help = "whose profile it is"},
 	{OPTION_STR, 0, "log-file", "FILE", AT(log_file), .complete = COMPLETE_FILE,
 	 .help = "messages go to FILE instead of standard error; %p and %q{VAR} as below"},
+	{OPTION_INT, 0, "log-fd", "FD", AT(log_fd), .min = 0, .max = 1 << 20,
+	 .help = "messages go to this open descriptor"},
 	{OPTION_FLAG, 'q', "quiet", AT(quiet), .help = "say nothing that is no mistake"},
 	{OPTION_COUNT, 'v', "verbose", AT(verbose), .help = "say more"},
 	{OPTION_FLAG, 0, "version", AT(version),
@@ -155,7 +157,7 @@ const struct option valgrind_option_table[] = {
 
 const struct section valgrind_sections[] = {
 	{"Other options of Valgrind",
-	 "What would change the result and is not here is refused by name, as is what Valgrind does not know. "
+	 "What would change what is written and is not here is refused by name, as is what Valgrind does not know. "
 	 "All others are taken, and named with -v. $VALGRIND_OPTS is read before the command line."},
 	{"What is counted",
 	 "Ir, instructions, as with callgrind, but for what its own CPU or its own memory make "
@@ -169,7 +171,7 @@ const struct section valgrind_sections[] = {
 	{NULL, NULL},
 };
 
-/* Options that would change the result; with @fine as their value, if there is one, they do not. */
+/* Options that would change what is written, but with @fine as their value, if there is one. */
 static const struct {
 	const char *name, *fine;
 } refused[] = {
@@ -193,12 +195,10 @@ static const struct {
 	{"--show-below-main", "no"},
 	{"--xml", "no"},
 	{"--log-socket", NULL},
-	{"--log-fd", NULL},
 	{"--trace-children-skip", NULL},
 	{"--trace-children-skip-by-arg", NULL},
 	{"--fn-group", NULL},
 	{"--extra-debuginfo-path", NULL},
-	{"--sim-hints", NULL},
 	{"--soname-synonyms", NULL},
 	{"--debuginfo-server", NULL},
 };
@@ -255,6 +255,7 @@ static const char *const indifferent[] = {
 	"--show-emwarns",
 	"--show-error-list",
 	"--sigill-diagnostics",
+	"--sim-hints",
 	"--smc-check",
 	"--stats",
 	"--suppressions",
@@ -343,8 +344,8 @@ static int judge(const char *arg)
 		if (refused[i].fine && arg[n] && !strcmp(arg + n + 1, refused[i].fine))
 			return 0;
 		return command_error(&cmd_valgrind,
-				     "%s: this would change the result, and anyperf does not have "
-				     "it",
+				     "%s: anyperf does not have this, and without it something "
+				     "else would be written; leave it out if that will do",
 				     arg);
 	}
 	if (!is_known(arg, n))
@@ -425,7 +426,8 @@ int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 				    .compress_strings = true,
 				    .compress_pos = true,
 				    .skip_plt = true,
-				    .recursions = 2};
+				    .recursions = 2,
+				    .log_fd = -1};
 	all = gather(argc, argv, &count, &o->env, &notes);
 	if (notes < 0) {
 		free(all);

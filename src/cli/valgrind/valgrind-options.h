@@ -18,6 +18,7 @@ struct valgrind_opts {
 	const char *tool_name;
 	enum valgrind_tool tool;
 	const char *log_file, *callgrind_out, *cachegrind_out;
+	long log_fd; /* -1: not given */
 	bool quiet, version;
 	int verbose;
 	bool trace_children, separate_threads;

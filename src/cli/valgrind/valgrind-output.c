@@ -1,5 +1,6 @@
 /* Profiles and messages of `anyperf valgrind`. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,11 +80,34 @@ char *valgrind_file_name(const char *option, const char *format, u32 pid)
 	return t.text;
 }
 
+/* A copy, as the command has the descriptor itself. */
+static int open_descriptor(struct valgrind_job *job)
+{
+	long fd = job->opts.log_fd;
+	int copy = fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+	FILE *log = copy >= 0 ? fdopen(copy, "w") : NULL;
+
+	if (log) {
+		job->log = log;
+		return 0;
+	}
+	command_error(&cmd_valgrind, "--log-fd: descriptor %ld cannot be written to: %s", fd,
+		      strerror(errno));
+	if (copy >= 0)
+		close(copy);
+	return -1;
+}
+
 int valgrind_open_log(struct valgrind_job *job)
 {
 	char *name;
 
 	job->log = stderr;
+	if (job->opts.log_fd >= 0 && job->opts.log_file)
+		return command_error(&cmd_valgrind, "--log-file and --log-fd are two places for "
+						    "messages; choose one");
+	if (job->opts.log_fd >= 0)
+		return open_descriptor(job);
 	if (!job->opts.log_file)
 		return 0;
 	name = valgrind_file_name("--log-file", job->opts.log_file, job->pid);
