@@ -35,6 +35,11 @@ int modeled_check(const struct command *cmd, const char *name)
 
 	if (!name || !ap__model_chosen(&m, name, &err))
 		return 0;
+	if (*name == '-')
+		return command_error(cmd,
+				     "--machine: what comes next is its name, as host, and not "
+				     "the option '%s'",
+				     name);
 	return command_error(cmd, "--machine: %s", ap_error_text(&err, text, sizeof(text)));
 }
 

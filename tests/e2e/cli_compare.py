@@ -128,6 +128,7 @@ def test_events():
 
 def test_the_machine_whose_model_counts():
     for args, said in ((["--machine=nosuch"], "--machine: there is no machine and no file"),
+                       (["--machine", "-j"], "--machine: what comes next is its name, as host"),
                        (["--machine=zen3", "--pmu=kernel"], "for counts of the virtual PMU")):
         r = compare(*args, *vs(["true"], ["true"]), status=125)
         assert said in r.err and not r.out, r

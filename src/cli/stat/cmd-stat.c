@@ -91,7 +91,8 @@ static int run(int argc, char **argv)
 	fflush(st.style.out);
 	if (ferror(st.style.out) && status != cmd_stat.failure) {
 		command_error(&cmd_stat, "cannot write the counts: %s", strerror(errno));
-		status = cmd_stat.failure;
+		/* What the command says of itself is worth more. */
+		status = status ? status : cmd_stat.failure;
 	}
 	sig = shared_end(&st);
 	if (sig) {

@@ -287,7 +287,8 @@ const struct section stat_sections[] = {
 	 "members for them instead."},
 	{"Exit status",
 	 "That of the command; 128 + N if signal N ended it. 127 if the command was not found, 126 if "
-	 "it could not be started, 125 if anyperf itself failed. Without a command 0.\n\n"
+	 "it could not be started, 125 if anyperf itself failed: also to write the counts of a command that did not. Without a command "
+	 "0.\n\n"
 	 "Events without a count do not change it, as they do not with perf. If none can be opened for a "
 	 "reason that is not the event's, as rights or too few descriptors, nothing is run: 125."},
 	{"Examples", "Count the usual events of a program:\n\n"
