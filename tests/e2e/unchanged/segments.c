@@ -132,8 +132,9 @@ static void on_fault(int sig, siginfo_t *si, void *u)
 {
 	ucontext_t *uc = u;
 
-	SAY("signal %d code %d addr %lx", sig, si->si_code,
-	    sig == SIGSEGV ? (unsigned long)si->si_addr : 0);
+	SAY("signal %d code %d addr %lx error %llx", sig, si->si_code,
+	    sig == SIGSEGV ? (unsigned long)si->si_addr : 0,
+	    sig == SIGSEGV ? uc->uc_mcontext.gregs[REG_ERR] : 0);
 	faults++;
 	uc->uc_mcontext.gregs[REG_RIP] += (long)fault_skip;
 	/*
@@ -230,6 +231,8 @@ static void far_branches(void)
 		: "rax", "cc", "memory");
 	SAY("iretq %lx", flags & 0x8d5);
 	fault_skip = 2;
+	/* The error code names the selector. */
+	__asm__ volatile("mov %0, %%gs" : : "r"(0x53));
 	__asm__ volatile("pushq $0x10\n\tpushq $1\n\tlretq\n\taddq $16, %%rsp"
 			 :
 			 :

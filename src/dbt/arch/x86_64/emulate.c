@@ -169,6 +169,13 @@ static bool segment_base(u16 selector, u64 *base)
 	return true;
 }
 
+/* The CPU names the selector that it refuses in the error code (SDM 3A 6.13). */
+static enum dbt_stop refuse_selector(struct emulation *em, u64 selector)
+{
+	em->t->arch.refused = (u16)selector;
+	return DBT_REFUSED;
+}
+
 static bool set_gs(struct dbt_thread *t, u16 selector)
 {
 	u64 base;
@@ -199,7 +206,7 @@ static enum dbt_stop load_gs(struct emulation *em)
 		if (!pop(em, r->gpr[DBT_RSP], size, &selector))
 			return access_failed(em);
 		if (!set_gs(em->t, (u16)selector))
-			return DBT_REFUSED;
+			return refuse_selector(em, selector);
 		r->gpr[DBT_RSP] += size;
 		return DBT_INTERRUPTED;
 	case SP_LOAD_FAR:
@@ -207,7 +214,7 @@ static enum dbt_stop load_gs(struct emulation *em)
 		    !load_guest(em, operand_address(em) + size, 2, &selector))
 			return access_failed(em);
 		if (!set_gs(em->t, (u16)selector))
-			return DBT_REFUSED;
+			return refuse_selector(em, selector);
 		set_gpr(&r->gpr[insn_reg_field(&em->d)], offset, size);
 		return DBT_INTERRUPTED;
 	default:
@@ -215,7 +222,8 @@ static enum dbt_stop load_gs(struct emulation *em)
 			selector = r->gpr[insn_rm(&em->d)];
 		else if (!load_guest(em, operand_address(em), 2, &selector))
 			return access_failed(em);
-		return set_gs(em->t, (u16)selector) ? DBT_INTERRUPTED : DBT_REFUSED;
+		return set_gs(em->t, (u16)selector) ? DBT_INTERRUPTED
+						    : refuse_selector(em, selector);
 	}
 }
 
@@ -248,7 +256,9 @@ static enum dbt_stop far_jump(struct emulation *em, bool call)
 	if (!load_guest(em, at, size, &to) || !load_guest(em, at + size, 2, &selector))
 		return access_failed(em);
 	/* The requested privilege may be higher; the segment is entered with ours. */
-	if ((selector | RPL) != code_selector() || !canonical(to))
+	if ((selector | RPL) != code_selector())
+		return refuse_selector(em, selector);
+	if (!canonical(to))
 		return DBT_REFUSED;
 	if (call) {
 		if (!push(em, sp - size, size, code_selector()) ||
@@ -299,7 +309,9 @@ static enum dbt_stop far_return(struct emulation *em)
 	/* The selector first, as the CPU does. */
 	if (!pop(em, sp + size, size, &selector) || !pop(em, sp, size, &to))
 		return access_failed(em);
-	if ((u16)selector != code_selector() || !canonical(to))
+	if ((u16)selector != code_selector())
+		return refuse_selector(em, selector);
+	if (!canonical(to))
 		return DBT_REFUSED;
 	r->rip = to;
 	r->gpr[DBT_RSP] = sp + 2 * size + (em->d.imm_size ? (u16)em->d.imm : 0);
@@ -319,8 +331,11 @@ static enum dbt_stop interrupt_return(struct emulation *em)
 	for (u32 i = 0; i < 5; i++)
 		if (!pop(em, r->gpr[DBT_RSP] + order[i] * size, size, &word[order[i]]))
 			return access_failed(em);
-	if ((u16)word[1] != code_selector() || (u16)word[4] != stack_selector() ||
-	    !canonical(word[0]))
+	if ((u16)word[1] != code_selector())
+		return refuse_selector(em, word[1]);
+	if ((u16)word[4] != stack_selector())
+		return refuse_selector(em, word[4]);
+	if (!canonical(word[0]))
 		return DBT_REFUSED;
 	if (size == 2)
 		mask &= 0xffff;

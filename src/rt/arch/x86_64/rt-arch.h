@@ -35,6 +35,8 @@ struct cpu_fault {
 #define CPU_FAULT_PROTECTION ((struct cpu_fault){.trapno = 13})
 /* The same by `int $n`: the error code is its selector in the IDT (SDM 3A 6.13). */
 #define CPU_FAULT_NO_GATE(n) ((struct cpu_fault){.trapno = 13, .err = (n) << 3 | 2})
+/* Of a selector, what an error code has: not who asks (SDM 3A 6.13). */
+#define SELECTOR_TABLE_INDEX 0xfffcu
 /* A debug exception. */
 #define CPU_FAULT_DEBUG ((struct cpu_fault){.trapno = 1})
 

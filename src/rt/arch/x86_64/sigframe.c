@@ -225,6 +225,6 @@ int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault)
 		return 0;
 	/* Natively the kernel's iret would fault on it. */
 	*fault = CPU_FAULT_PROTECTION;
-	fault->err = selector & 0xfffc;
+	fault->err = selector & SELECTOR_TABLE_INDEX;
 	return 1;
 }

@@ -199,6 +199,15 @@ static void stop_request(struct thread *t)
 	dbt_retire(&t->dbt);
 }
 
+static void refused(struct thread *t)
+{
+	struct cpu_fault fault = CPU_FAULT_PROTECTION;
+
+	fault.err = t->dbt.arch.refused & SELECTOR_TABLE_INDEX;
+	t->dbt.arch.refused = 0;
+	signal_fault(t, SIGSEGV, SI_KERNEL, 0, fault);
+}
+
 void arch_stop(struct thread *t, enum dbt_stop stop)
 {
 	switch (stop) {
@@ -206,7 +215,7 @@ void arch_stop(struct thread *t, enum dbt_stop stop)
 	case DBT_PLACE:
 	case DBT_INTERRUPTED: break;
 	case DBT_NO_EXEC: no_exec(t); break;
-	case DBT_REFUSED: signal_fault(t, SIGSEGV, SI_KERNEL, 0, CPU_FAULT_PROTECTION); break;
+	case DBT_REFUSED: refused(t); break;
 	/* The operand of an instruction that is done in C cannot be reached. */
 	case DBT_PAGE_FAULT:
 		page_fault(t, t->dbt.stop_addr, t->dbt.stop_size ? PAGE_WRITE : 0);
