@@ -169,10 +169,12 @@ static void watch_core(struct thread *t, bool of_core)
 	}
 }
 
+/* What counts for nothing reaches no period. */
 static void watch_begin(struct thread *t, u32 weight)
 {
 	struct modeled_watching *w = t->modeled.watching;
-	bool each = simulation->feed[0].each;
+	bool counts = weight || !simulation->windows;
+	bool each = simulation->feed[0].each && counts;
 	struct feed_watching *sampled = each && w && w->feed.nr ? &w->feed : NULL;
 
 	t->modeled.feed->watching = modeled_tally_watch(t, sampled, core_of(0, t->modeled.core));

@@ -32,7 +32,7 @@ static enum {
 	SEES_NOTHING,
 } sees;
 static bool used;        /* it was not always all */
-static bool predicts;    /* there are predictors */
+static bool predicts;    /* there are predictors, in a half or a model of their own */
 static bool sampled;     /* a process that is not seen would have no samples */
 static bool passed_over; /* of the beginning of its threads nothing is seen */
 /*
@@ -95,7 +95,9 @@ bool windows_decide(u32 parts, bool all, bool samples)
 		sees = SEES_ALL;
 	else
 		sees = parts ? SEES_WINDOWS : SEES_NOTHING;
-	predicts = parts & MODEL_BRANCHES;
+	/* Who samples has the model in one piece, which cannot learn of branches alone. */
+	predicts = parts & MODEL_BRANCHES &&
+		   !(sampled && parts & (MODEL_CACHES | MODEL_TLBS));
 	first = !used && sees != SEES_ALL;
 	used |= first;
 	if (sees != before)
