@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 
 from e2e import ANYPERF, ENV, Skip, main, run, scratch, uncounted
 
@@ -247,8 +248,15 @@ def test_a_file_that_is_written_is_not_executed():
                                   f"{program} 100 & echo; read -r x; kill $!"], env=ENV,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         guest.stdout.readline()
-        with open(program, "r+b"):
-            pass
+        # It may be about to begin, which is asked of the kernel for a moment.
+        for wait in *[0.1] * 100, 0:
+            try:
+                with open(program, "r+b"):
+                    break
+            except OSError:
+                if not wait:
+                    raise
+                time.sleep(wait)
         guest.communicate(b"go on\n", timeout=60)
         assert guest.returncode == 0, guest
 
