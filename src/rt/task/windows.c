@@ -90,7 +90,6 @@ bool windows_decide(u32 parts, bool all, bool samples)
 	sampled = samples;
 	if (sampled)
 		passed_over = off = false;
-
 	if (!windows_possible() || (parts && (all || parts & MODEL_FLOATS)))
 		sees = SEES_ALL;
 	else
