@@ -37,7 +37,8 @@ static int prepare(struct record_job *job)
 	if (modeled_check(&cmd_record, job->opts.machine) ||
 	    model_windows_check(&cmd_record, job->opts.model_windows))
 		return -1;
-	if (job->opts.exact && job->opts.model_windows && strcmp(job->opts.model_windows, "no"))
+	if (job->opts.exact && job->opts.model_windows &&
+	    strcmp(job->opts.model_windows, "no") != 0)
 		return command_error(&cmd_record,
 				     "--model-windows=%s: with --exact the model sees "
 				     "all; leave one of them out",
