@@ -95,8 +95,7 @@ bool windows_decide(u32 parts, bool all, bool samples)
 	else
 		sees = parts ? SEES_WINDOWS : SEES_NOTHING;
 	/* Who samples has the model in one piece, which cannot learn of branches alone. */
-	predicts = parts & MODEL_BRANCHES &&
-		   !(sampled && parts & (MODEL_CACHES | MODEL_TLBS));
+	predicts = parts & MODEL_BRANCHES && !(sampled && parts & (MODEL_CACHES | MODEL_TLBS));
 	first = !used && sees != SEES_ALL;
 	used |= first;
 	if (sees != before)
