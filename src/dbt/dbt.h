@@ -200,6 +200,8 @@ struct dbt_thread {
 	u8 stop_len; /* length of the virtualized instruction */
 	u8 stop_reg;
 	u8 stop_size;
+	/* Of DBT_REFUSED: the selector that it is about; 0: about none. Who takes it clears it. */
+	u16 stop_selector;
 
 	/* From here on the fields are the translator's own. */
 	u64 rt_sp;    /* stack pointer of the C code that entered the cache */

@@ -48,12 +48,7 @@ enum dbt_gpr {
 /* Of a thread: the guest's GS, which cannot be in the CPU, where ours is. */
 struct dbt_arch_thread {
 	u64 gs_base;     /* the runtime's arch_prctl sets it */
-	u32 gs_selector; /* what the guest believes to be in GS; 16 bits */
-	/*
-	 * With DBT_REFUSED: the selector that it is about; 0: about none. Who takes it clears it:
-	 * a guest that pushes GS gets both words.
-	 */
-	u32 refused;
+	u64 gs_selector; /* what the guest believes to be in GS; 16 bits */
 };
 
 /* Of struct dbt_ops. */

@@ -172,7 +172,7 @@ static bool segment_base(u16 selector, u64 *base)
 /* The CPU names the selector that it refuses in the error code (SDM 3A 6.13). */
 static enum dbt_stop refuse_selector(struct emulation *em, u64 selector)
 {
-	em->t->arch.refused = (u16)selector;
+	em->t->stop_selector = (u16)selector;
 	return DBT_REFUSED;
 }
 

@@ -203,8 +203,8 @@ static void refused(struct thread *t)
 {
 	struct cpu_fault fault = CPU_FAULT_PROTECTION;
 
-	fault.err = t->dbt.arch.refused & SELECTOR_TABLE_INDEX;
-	t->dbt.arch.refused = 0;
+	fault.err = t->dbt.stop_selector & SELECTOR_TABLE_INDEX;
+	t->dbt.stop_selector = 0;
 	signal_fault(t, SIGSEGV, SI_KERNEL, 0, fault);
 }
 
