@@ -201,6 +201,11 @@ static void weigh(u64 *count, u64 was, u32 weight)
 	*count = was + (*count - was) * weight;
 }
 
+void model_keep(struct model_core *core)
+{
+	core->windows->told = true;
+}
+
 void model_weigh(struct model_core *core)
 {
 	struct core_windows *w = core->windows;
@@ -217,13 +222,14 @@ void model_weigh(struct model_core *core)
 	__builtin_memcpy(w->unsure, core->unsure, sizeof(w->unsure));
 	if (core->missed_at)
 		core->missed_at += core->count[MODEL_INSTRUCTIONS] - insns;
-	if (w->weight > 1) {
+	if (w->weight > 1 && !w->told) {
 		if (core->parts & MODEL_CACHES)
 			back += caches_back(core);
 		if (core->parts & MODEL_TLBS)
 			back += tlbs_back(core);
 		take_back(&core->stalled_back, w->stalled_back, &w->taken_back, back);
 	}
+	w->told = false;
 	__builtin_memcpy(w->count, core->count, sizeof(w->count));
 	w->ticks = core->ticks;
 	w->stalled_front = core->stalled_front;

@@ -19,17 +19,23 @@ static struct feed_hit *hit_for(struct feed_watching *w, u32 name)
 void feed_watch_begin(struct feed_watching *w, const struct model_core *core, u32 weight)
 {
 	w->weight = weight;
+	w->found = false;
 	for (u32 i = 0; i < w->nr; i++)
 		w->watch[i].begin = model_count(core, (enum model_counter)w->watch[i].counter);
 }
 
-/* What the counter will stand at when the piece is weighed (model_weigh()). */
+/*
+ * What the counter will stand at when the piece is weighed (model_weigh()), at least: of cycles
+ * there are fractions, by which two counts differ by one less than their difference says.
+ */
 static u64 count_of(const struct feed_watching *w, const struct model_core *core, u32 i)
 {
 	const struct feed_watch *watch = &w->watch[i];
-	u64 now = model_count(core, (enum model_counter)watch->counter);
+	u64 n = model_count(core, (enum model_counter)watch->counter) - watch->begin;
 
-	return watch->begin + (now - watch->begin) * w->weight;
+	if (w->weight > 1 && watch->counter != MODEL_BRANCH_MISSES && n)
+		n--;
+	return watch->begin + n * w->weight;
 }
 
 void feed_watch_look(struct feed_watching *w, const struct model_core *core,
@@ -46,6 +52,7 @@ void feed_watch_look(struct feed_watching *w, const struct model_core *core,
 
 		if ((s64)late < 0)
 			continue;
+		w->found = true;
 		periods = late / watch->period + 1;
 		watch->at += periods * watch->period;
 		hit = hit_for(w, watch->name);

@@ -49,6 +49,7 @@ struct feed_hit {
 struct feed_watching {
 	u32 nr, nr_hits;
 	u32 weight;               /* of the piece, as model_window() has it */
+	bool found;               /* a number was reached in it */
 	struct feed_tally *tally; /* NULL: nothing is attributed; borrowed */
 	/* While a path is told. */
 	const struct feed *feed;

@@ -45,6 +45,7 @@ enum model_unsure {
 /* Of a core that sees its program in windows (estimate.c). */
 struct core_windows {
 	u32 number, weight; /* of the window */
+	bool told;          /* model_keep() */
 	/* What the core's stood at when it was weighed last, and what was taken from them then. */
 	u64 count[MODEL_COUNTERS], ticks, stalled_front, stalled_back, unsure[UNSURES];
 	s64 taken[MODEL_COUNTERS], taken_front, taken_back;

@@ -279,6 +279,12 @@ void model_window(struct model_core *core, u32 weight, bool apart);
 void model_weigh(struct model_core *core);
 
 /*
+ * Of what it has just been fed with somebody has been told counts: when it is weighed nothing of it
+ * is taken back, but what is too much of what comes later.
+ */
+void model_keep(struct model_core *core);
+
+/*
  * A machine as models of their own, its halves: predictors have nothing in common with caches and
  * TLBs. Each has its part of the counters when all are fed with the same trace, one after the other
  * or side by side.

@@ -284,8 +284,12 @@ void simulate_piece(struct trace_piece *p, u32 half)
 		feed_settle(f, ft, core);
 	else
 		feed_words(f, ft, core, &in);
-	if (simulation->windows)
+	if (simulation->windows) {
+		/* No count is less than what a sample of it says. */
+		if (ft->watching && ft->watching->nr && ft->watching->found)
+			model_keep(core);
 		model_weigh(core);
+	}
 	model_counts(core, p->counts[half]);
 }
 

@@ -94,6 +94,35 @@ TEST(lines_that_are_used_again)
 	done();
 }
 
+/* Somebody has been told of what the half of a window has counted: none of it is taken back. */
+TEST(what_has_been_told)
+{
+	struct machine m = large_machine();
+	struct model_core *core;
+	u64 state = 4711, begins = 0, told, kept = 0;
+
+	begin(&m);
+	core = model_core(windowed, 0);
+	for (u32 i = 0; i < FIRST + 40 * EVERY; i++) {
+		u64 at = i < FIRST ? 0 : (i - FIRST) % EVERY + 1;
+
+		load(random_number(&state) % (2 << 20) & ~7ull);
+		/* Weighed with the first access of the window, which may have been a miss. */
+		if (at == EVERY - WINDOW + 1)
+			begins = count_of(windowed, MODEL_LL);
+		if (at != EVERY - WINDOW / 2)
+			continue;
+		told = begins + (count_of(windowed, MODEL_LL) - begins) * (EVERY / WINDOW);
+		model_keep(core);
+		model_weigh(core);
+		EXPECT(count_of(windowed, MODEL_LL) >= told);
+		kept += told > begins;
+	}
+	EXPECT(kept > 10);
+	end();
+	done();
+}
+
 TEST(lines_that_are_used_once)
 {
 	struct machine m = large_machine();
