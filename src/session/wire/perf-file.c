@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,7 +298,23 @@ void perf_file_in_epoll(struct perf_file *file)
 	tell_report(file);
 }
 
-/* A pipe without readers cannot be opened for writing. Each call looks at the next few. */
+/*
+ * A pipe without readers is an error to who would write. That it cannot be opened, as a FIFO cannot
+ * be then, is not so for one without a name.
+ */
+static bool has_readers(struct perf_file *file)
+{
+	struct pollfd end = {.fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK), .events = POLLOUT};
+	bool gone;
+
+	if (end.fd < 0)
+		return errno != ENXIO;
+	gone = poll(&end, 1, 0) == 1 && end.revents & POLLERR;
+	close(end.fd);
+	return !gone;
+}
+
+/* Each call looks at the next few. */
 void perf_files_probe(struct session *s)
 {
 	struct list *hung = &s->files.hung;
@@ -305,12 +322,9 @@ void perf_files_probe(struct session *s)
 
 	for (u32 i = 0; i < PROBES && !list_empty(hung); i++) {
 		struct perf_file *file = list_first(hung, struct perf_file, hung_link);
-		int fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
 
 		list_move_tail(&file->hung_link, hung);
-		if (fd >= 0)
-			close(fd);
-		else if (errno == ENXIO)
+		if (!has_readers(file))
 			perf_file_closed(file);
 		if (&file->hung_link == last)
 			return;
