@@ -236,18 +236,6 @@ def test_samples_here_and_there():
         assert len(set(r.stdout.split())) > 30, r.stdout
 
 
-def test_who_has_sampled_is_gone():
-    """An event that was mapped and waited for ends with its recorder, and windows are back."""
-    with scratch() as d:
-        # That of perf waits in poll() until its command has ended.
-        recorder = shutil.which("perf") or ANYPERF
-        once = f"{recorder} record -q -o {d}/data -e cycles:u -c 1000000 -- true"
-        r = run("run", "--machine", "zen4", "--", "sh", "-c",
-                f"{once} && {ANYPERF} stat -j -e cycles:u -- {BESIDES} burn 1000000")
-        assert r.status == 0, r
-        assert json.loads(r.err.splitlines()[-1])["pmu"]["estimated"], r
-
-
 def test_exact_without_windows():
     r = run("record", "--exact", "--model-windows=auto", "--", "true")
     assert r.status == 125 and "sees all" in r.err, r
