@@ -141,7 +141,6 @@ static void json_group_row(struct json *j, const struct profile *p, const struct
 	json_end(j);
 }
 
-/* All events in one object; a row has the periods of those in `events`, in their order. */
 static void json_machine(struct json *j, struct reading *r)
 {
 	if (reading_machine(r))
@@ -150,6 +149,7 @@ static void json_machine(struct json *j, struct reading *r)
 		json_str(j, "windows", reading_windows(r));
 }
 
+/* All events in one object; a row has the periods of those in `events`, in their order. */
 static void json_group(const struct profile *p, struct reading *r)
 {
 	struct json j;
@@ -207,7 +207,7 @@ static void print(const struct profile *p, struct reading *r, bool json)
 		printf("# modeled: ");
 		put_name(stdout, 0, reading_machine(r));
 		if (reading_windows(r)) {
-			printf("; samples at a frequency are taken in windows: ");
+			printf("; cycles and branch misses at a frequency in windows: ");
 			put_name(stdout, 0, reading_windows(r));
 		}
 		putchar('\n');
