@@ -403,6 +403,14 @@ void calls_run_simulated(struct calls_thread *t, struct calls_span *s, struct pa
 	}
 }
 
+void calls_run_interrupted(struct calls_thread *t, struct calls_span *s,
+			   struct path_records *records)
+{
+	calls_close_branch(t, s->pc[0]);
+	enter(t, s);
+	calls_simulate_accesses(t, s, records);
+}
+
 void calls_run_modeled(struct calls_thread *t, struct calls_span *s, const struct path_event *event,
 		       u32 n)
 {

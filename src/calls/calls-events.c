@@ -80,6 +80,21 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, struct path_re
 		calls_open_branch(t, s, own ? s->cell : NULL);
 }
 
+void calls_simulate_accesses(struct calls_thread *t, struct calls_span *s,
+			     struct path_records *records)
+{
+	struct event_counts sum = {0};
+	bool own = t->collect && !t->nonskipped;
+
+	simulate_accesses(t->graph->opts.simulation, s->simulated, records,
+			  own ? calls_events_of(s->cell) : NULL, &sum);
+	if (!t->collect)
+		return;
+	event_counts_add(&t->events, &sum);
+	if (!own)
+		event_counts_add(calls_skipped_of(t->nonskipped), &sum);
+}
+
 void calls_open_branch(struct calls_thread *t, const struct calls_span *s, struct calls_cell *own)
 {
 	u32 n = simulated_places(s->simulated);

@@ -282,6 +282,9 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, struct path_re
 		    bool keep);
 /* Adds what the last span has met @times times, if that was kept. */
 void calls_simulate_again(struct calls_thread *t, u64 times);
+/* Of an instruction that has not retired. */
+void calls_simulate_accesses(struct calls_thread *t, struct calls_span *s,
+			     struct path_records *records);
 /* The last instruction of @s, which is @own's, or NULL, is an indirect branch. */
 void calls_open_branch(struct calls_thread *t, const struct calls_span *s, struct calls_cell *own);
 void calls_close_branch(struct calls_thread *t, u64 target);

@@ -85,6 +85,10 @@ void calls_run_unknown(struct calls_thread *t, u32 n);
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s, struct path_records *records,
 			 bool keep);
 
+/* Of one instruction, which has not retired: only what it has accessed so far counts. */
+void calls_run_interrupted(struct calls_thread *t, struct calls_span *s,
+			   struct path_records *records);
+
 /*
  * The same of paths that have spans by their numbers, one after the other. Returns how many, from
  * the first on; the next one has none. @records: those of a simulation, which are at the word of

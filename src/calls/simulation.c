@@ -341,6 +341,14 @@ bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	return c->indirect;
 }
 
+void simulate_accesses(struct event_simulation *s, const struct simulated_code *c,
+		       struct path_records *records, u64 *counts, struct event_counts *sum)
+{
+	const struct running r = {.s = s, .c = c, .counts = counts, .sum = sum};
+
+	access_all(&r, records);
+}
+
 /* Of what a loop fetches all is there, or it has to be looked for each time. */
 static bool has_all(const struct fetch_cache *i1, const struct simulated_code *c)
 {

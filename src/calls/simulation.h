@@ -108,6 +108,9 @@ static inline void path_records_pass(struct path_records *r, u32 n)
  */
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	      struct path_records *records, u64 *counts, struct event_counts *sum);
+/* Of the first of it only what it accesses, and that is all of a string instruction's strings. */
+void simulate_accesses(struct event_simulation *s, const struct simulated_code *c,
+		       struct path_records *records, u64 *counts, struct event_counts *sum);
 /*
  * The same code was executed @times times more, at least once, of as many words from that of
  * @records on. False: nothing was done; it is to be simulated each time.

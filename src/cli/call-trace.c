@@ -339,7 +339,9 @@ static void on_step(const struct path_step *s, void *data)
 /* Parts of paths are told time and again where a program asks something of us. */
 static struct calls_span *part_of(struct traced_program *p, const struct path_step *step, u32 n)
 {
-	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n, accesses = step[0].first_access;
+	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n;
+	/* One that has not retired has no length: nothing is fetched. */
+	u64 accesses = step[0].first_access * 16ull + step[0].len;
 	struct traced_part *part = &p->part[(hash * 0x9e3779b97f4a7c15ull) >> 54];
 
 	_Static_assert(TRACED_PARTS == 1u << (64 - 54), "as many as the hash has values");
@@ -378,6 +380,27 @@ static void done(u32 number, void *data)
 	s = calls_span_new(p->graph, t->step, n);
 	p->span[number] = s;
 	execute(t, s, false);
+}
+
+/* Records of its strings, as it has them where it retires. */
+static void on_interrupted(const struct path_step *s, const u64 *ends, void *data)
+{
+	struct trace_thread *t = data;
+	struct traced_program *p = t->program;
+	struct path_record strings[4];
+	struct path_records records;
+
+	if (!p->simulation || !p->instrumented)
+		return;
+	/* What is said of the order before. */
+	records = records_from(t, t->walk.next_word);
+	have_told(t, &records);
+	for (u32 i = 0; i < 2 * s->nr_accesses; i++)
+		strings[i] = (struct path_record){ends[i], records.word,
+						  path_record_what(i / 2, 0, false, 0)};
+	records.next = strings;
+	records.end = strings + (size_t)2 * s->nr_accesses;
+	calls_run_interrupted(t->calls, part_of(p, s, 1), &records);
 }
 
 static void on_gap(u32 n, void *data)
@@ -466,6 +489,7 @@ static struct trace_thread *new_thread(struct trace_reader *r, u32 index)
 				     .note = on_note,
 				     .records = take_records,
 				     .events = r->trace->modeled ? take_events : NULL,
+				     .interrupted = r->trace->simulates ? on_interrupted : NULL,
 				     .step = on_step,
 				     .gap = on_gap,
 				     .data = t};

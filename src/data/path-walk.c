@@ -221,6 +221,46 @@ static bool is_numbered(u32 word)
 	return kind != PATH_TRACE_NOTE && kind != PATH_TRACE_RECORDS && kind != PATH_TRACE_EVENTS;
 }
 
+static void interrupted(struct path_walk *w, const u32 *words)
+{
+	u32 ends = words[0] >> 8 & 0xff;
+
+	w->nr_ends = w->string_ends = 0;
+	/* Nobody asks for elements of gathers. */
+	if (!w->interrupted || !ends)
+		return;
+	settle(w, ~0u);
+	if (ends != 2 && ends != 4) {
+		w->bad++;
+		return;
+	}
+	w->string_pc = words[1] | (u64)words[2] << 32;
+	w->string_ends = ends;
+	w->access[0].flags = (u8)words[0];
+	w->access[1].flags = (u8)words[0] & PATH_ADDR32;
+}
+
+static void interrupted_end(struct path_walk *w, const u32 *words)
+{
+	struct path_step s = {.pc = w->string_pc, .kind = PATH_PLAIN, .access = w->access};
+	struct path_access *a = &w->access[w->nr_ends / 2];
+	u32 kind = words[0] >> 16 & 0xff;
+
+	if (!w->string_ends)
+		return;
+	*a = (struct path_access){.kind = (u8)kind, .size = (u16)words[0], .flags = a->flags};
+	w->ends[w->nr_ends++] = words[1] | (u64)words[2] << 32;
+	if (kind != PATH_LOADS && kind != PATH_STORES) {
+		w->bad++;
+		w->string_ends = 0;
+	}
+	if (w->nr_ends < w->string_ends || !w->string_ends)
+		return;
+	s.nr_accesses = w->string_ends / 2;
+	w->string_ends = 0;
+	w->interrupted(&s, w->ends, w->data);
+}
+
 /* An entry of several words; how many it has. */
 static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 {
@@ -233,9 +273,13 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 		return take_records(w, words, n);
 	if (kind == PATH_TRACE_EVENTS)
 		return take_events(w, words, n);
-	/* Nobody asks for elements of gathers. */
-	if ((kind == PATH_TRACE_ELEMENTS || kind == PATH_TRACE_ELEMENT) && size <= n)
+	if ((kind == PATH_TRACE_ELEMENTS || kind == PATH_TRACE_ELEMENT) && size <= n) {
+		if (kind == PATH_TRACE_ELEMENTS)
+			interrupted(w, words);
+		else
+			interrupted_end(w, words);
 		return size;
+	}
 	if (kind < PATH_TRACE_PART || kind > PATH_TRACE_AGAIN || size > n) {
 		w->bad++;
 		return 1;

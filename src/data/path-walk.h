@@ -51,6 +51,12 @@ struct path_walk {
 	void (*events)(const u32 *words, u32 n, u32 first, void *data);
 	/* What the runtime says in between: PATH_TRACE_NOTE. */
 	void (*note)(u32 kind, const u32 *words, u32 n, void *data);
+	/*
+	 * A string instruction has been interrupted, at @s: its one or two accesses are strings,
+	 * for which there are two @ends each, where it began and where it stopped. It has not
+	 * retired. May be NULL.
+	 */
+	void (*interrupted)(const struct path_step *s, const u64 *ends, void *data);
 	void (*step)(const struct path_step *s, void *data);
 	void (*gap)(u32 n, void *data); /* @n instructions that nobody knows */
 	void *data;
@@ -67,7 +73,10 @@ struct path_walk {
 	 * pending, and, within the functions, of the first one or of what is told.
 	 */
 	u32 next_word, pending_word, word;
-	u32 nr_accesses; /* of what is being told, for done() */
+	u64 string_pc; /* of a string instruction that has been interrupted: */
+	u64 ends[4];
+	u32 nr_ends, string_ends; /* how many have come, and how many there are */
+	u32 nr_accesses;          /* of what is being told, for done() */
 	struct path_access access[PATH_WALK_ACCESSES];
 };
 

@@ -468,9 +468,14 @@ void path_retired(struct dbt_thread *t, u64 pc, s32 times)
 
 void path_strings(struct dbt_thread *t, u64 pc, u32 ends, u32 flags)
 {
+	bool filtered = cache.mask & DBT_MASK_FILTER && !t->untraced;
+
+	/* What is known of the order is told before these accesses are: give_away(). */
+	if (filtered && cache.filter_plain && ends)
+		dbt_trace_flush(t);
 	trace(t, PATH_TRACE_ELEMENTS | ends << 8 | flags, (u32)pc, (u32)(pc >> 32), 3);
-	/* These are accesses of which the filter does not know; of a plain one nobody does. */
-	if (cache.mask & DBT_MASK_FILTER && !cache.filter_plain && !t->untraced)
+	/* The filter does not know of them; elements of gathers are told to nobody by a plain one. */
+	if (filtered && !cache.filter_plain)
 		dbt_filter_forget(t);
 }
 

@@ -14,6 +14,7 @@ from e2e import ANYPERF, ENV, TOOLS, Skip, main, run
 
 CALLED = os.environ["E2E_CALLED"]
 FILLED = os.environ["E2E_FILLED"]
+STORED = os.environ["E2E_STORED"]
 REQUESTS = os.environ.get("E2E_REQUESTS")
 LEFT = os.environ.get("E2E_LEFT")
 # Neither knows of the other's AVX-512 and REP, so both go without.
@@ -588,6 +589,16 @@ def test_caches_that_have_forgotten():
     if shutil.which("valgrind"):
         for part, p in theirs(*options, REQUESTS, "cold").items():
             assert 64 <= p.events["touches"]["D1mr"] <= 66, (part, p.events["touches"])
+
+
+# Elements of strings that signals interrupt are accesses as well.
+def test_strings_that_are_interrupted():
+    parts, r = profile(*SIMULATED, program=(STORED,))
+    quiet = profile(*SIMULATED, program=(STORED, "quiet"))[0][""].events["store"]
+    assert int(r.out) > 3, r
+    met = parts[""].events["store"]
+    assert met["Dw"] == quiet["Dw"] >= 20 << 20, (met, quiet)
+    assert met["Ir"] == quiet["Ir"] and near(met["D1mw"], quiet["D1mw"]), (met, quiet)
 
 
 def test_options():

@@ -470,6 +470,28 @@ TEST(wherever_a_signal_comes)
 	}
 }
 
+/* Accesses behind an interrupted string are to be let through again, or the order is another. */
+TEST(between_iterations_with_a_plain_filter)
+{
+	struct guest *g = guest_main();
+	u32 strings = 0;
+
+	want_program(g, &forms[2]);
+	plain = true;
+	filter_on(g, MASK);
+	for (g->step = 1;; g->step += 1999) {
+		feeding.string_ends = 0;
+		check_run(g, &forms[2], 0);
+		strings += feeding.string_ends > 0;
+		if (g->stepped < g->step || test_failures)
+			break;
+	}
+	g->step = 0;
+	filter_off(g);
+	plain = false;
+	EXPECT(strings > 2);
+}
+
 /*
  * An access that faults has been recorded, and its line noted as accessed, when it has not retired.
  * The record is taken back; when the program executes it again it is no access to a known line.
