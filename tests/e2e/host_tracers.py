@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 from e2e import ANYPERF, Skip, main
@@ -112,6 +113,44 @@ def test_gdb_under_another_run():
     gdb(guest_of(p), ANYPERF, "run", "--")
     assert line(p) == "waiting"
     assert end(p) == expected
+
+
+TICKS = """import os, signal
+n = 0
+def came(*_):
+    global n
+    n += 1
+signal.signal(signal.SIGALRM, came)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+print("working", flush=True)
+while n < 1000:
+    os.getppid()
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("done", flush=True)
+"""
+
+
+def test_gdb_that_keeps_a_trap_of_ours():
+    """It takes it for its own breakpoint's: the signal is delivered by another one."""
+    need("gdb")
+    with subprocess.Popen([ANYPERF, "run", "--", sys.executable, "-c", TICKS],
+                          stdout=subprocess.PIPE, text=True) as p:
+        assert line(p) == "working"
+        with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as f:
+            guest = f.read().split()[0]
+        r = subprocess.run(["gdb", "-nx", "-batch", "-p", guest,
+                            "-ex", "handle SIGALRM nostop noprint pass", "-ex", "break signal_trap",
+                            "-ex", "continue", "-ex", "return", "-ex", "delete", "-ex", "detach"],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                           check=False)
+        try:
+            out, _ = p.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.kill(int(guest), signal.SIGKILL)
+            raise
+        if "Breakpoint 1, signal_trap" not in r.stdout:
+            raise Skip("gdb has not come to it")
+        assert (out, p.returncode) == ("done\n", 0), (out, p.returncode, r)
 
 
 def test_strace_of_what_runs():

@@ -338,8 +338,12 @@ void signal_deliver(struct thread *t)
 		t->in_mask_call = false;
 		return;
 	}
-	if (!show_fault(t))
-		signal_trap();
+	if (show_fault(t))
+		return;
+	signal_trap();
+	/* A debugger takes traps for its own, and this one may never have come here. */
+	if (t->pending_count)
+		dbt_interrupt(&t->dbt);
 }
 
 void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_fault fault)
