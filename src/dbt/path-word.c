@@ -474,7 +474,7 @@ void path_strings(struct dbt_thread *t, u64 pc, u32 ends, u32 flags)
 	if (filtered && cache.filter_plain && ends)
 		dbt_trace_flush(t);
 	trace(t, PATH_TRACE_ELEMENTS | ends << 8 | flags, (u32)pc, (u32)(pc >> 32), 3);
-	/* The filter does not know of them; elements of gathers are told to nobody by a plain one. */
+	/* The filter does not know of them; elements of gathers are nothing to a plain one. */
 	if (filtered && !cache.filter_plain)
 		dbt_filter_forget(t);
 }

@@ -304,6 +304,21 @@ static int check_group(struct event *event)
 }
 
 /*
+ * A frequency asks for samples here and there, of which those in windows will do; of what happens
+ * often, as windows say little of the rest, nor of what an access has found. Who asks for the stack
+ * wants call chains: perf asks for accesses then without being told to.
+ */
+static bool samples_in_windows(const struct event *event)
+{
+	u64 what = event->hw.what - CPU_MODELED, type = event->attr.sample_type;
+
+	return event->attr.freq &&
+	       (type & PERF_SAMPLE_STACK_USER || !(type & (WITH_ACCESS | PERF_SAMPLE_ADDR))) &&
+	       (what == MODEL_CPU_CYCLES || what == MODEL_REF_CYCLES ||
+		what == MODEL_BRANCH_MISSES);
+}
+
+/*
  * What the model counts may be estimated, unless it has to see all for this event. A copy is as its
  * original. Of one that samples it is asked how the program gets on.
  */
@@ -320,19 +335,7 @@ static void measure(struct event *event)
 	     cpu_sum_parts(sums, what) & MODEL_FLOATS))
 		return;
 	event->hw.measure = CPU_MEASURE;
-}
-
-/*
- * A frequency asks for samples here and there, of which those in windows will do; of what happens
- * often, as windows say little of the rest, nor of what an access has found.
- */
-static bool samples_in_windows(const struct event *event)
-{
-	u64 what = event->hw.what - CPU_MODELED;
-
-	return event->attr.freq && !(event->attr.sample_type & (WITH_ACCESS | PERF_SAMPLE_ADDR)) &&
-	       (what == MODEL_CPU_CYCLES || what == MODEL_REF_CYCLES ||
-		what == MODEL_BRANCH_MISSES);
+	event->hw.in_windows = event_is_sampling(event) && samples_in_windows(event);
 }
 
 /* Tells the source what of the model is needed now that @event comes or goes. */

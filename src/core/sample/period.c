@@ -102,14 +102,20 @@ static void adjust(struct event *event, u64 ns, u64 count, bool running)
  * program a shorter period would make it slower, and that the period still shorter.
  */
 #define SLOW_NS 50u
+/* And this, where the model sees windows, for an instruction that these stand for. */
+#define SLOW_IN_WINDOWS_NS 5u
 
 /* Of @ns since *done what the program itself may have taken. */
 static u64 time_of_program(const struct event *event, u64 ns, u64 *done)
 {
+	struct pmu *pmu = event->pmu;
 	u64 executed = event->coverage.covered - *done;
+	bool windows = event->hw.in_windows && pmu->estimates && pmu->estimates(pmu);
 
 	*done = event->coverage.covered;
-	return event->hw.measure.covered ? min_u64(ns, executed * SLOW_NS) : ns;
+	if (!event->hw.measure.covered)
+		return ns;
+	return min_u64(ns, executed * (windows ? SLOW_IN_WINDOWS_NS : SLOW_NS));
 }
 
 /* An overflow @now, with which as much as @ended is over. */

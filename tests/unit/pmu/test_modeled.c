@@ -585,6 +585,13 @@ TEST(sampling)
 	fd = fake_open(f, &attr, 101, -1, -1);
 	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES | MODEL_EACH);
 	fake_close(f, fd);
+	/* With --call-graph=dwarf perf asks for addresses always. */
+	attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_STACK_USER;
+	attr.sample_stack_user = 8192;
+	fd = fake_open(f, &attr, 101, -1, -1);
+	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_EACH);
+	fake_close(f, fd);
+	attr.sample_stack_user = 0;
 	attr.sample_type = 0;
 	attr.config = PERF_COUNT_HW_CACHE_MISSES;
 	fd = fake_open(f, &attr, 101, -1, -1);

@@ -66,8 +66,17 @@ static void given_disarm(void *ctx, struct event *event, struct task *task)
 	*a = (struct armed){0};
 }
 
+static bool windows; /* the model sees no more */
+
+static bool given_estimated(void *ctx)
+{
+	(void)ctx;
+	return windows;
+}
+
 static const struct pmu_source source = {
 	.read = given_read,
+	.estimated = given_estimated,
 	.have = BIT(CPU_WHAT_MAX) - 1,
 	.arm = given_arm,
 	.disarm = given_disarm,
@@ -347,6 +356,21 @@ TEST(frequency_of_a_slow_program)
 	EXPECT(armed_of(fake_event(f, fd))->period > 90000);
 	EXPECT(armed_of(fake_event(f, fd))->period < 110000);
 	close_cycles();
+}
+
+/* Nor where it sees windows, by what it takes then. */
+TEST(frequency_of_a_slow_program_in_windows)
+{
+	int fd;
+
+	insn_ns = 50;
+	windows = true;
+	fd = open_cycles(100000);
+	run(3000000);
+	EXPECT(armed_of(fake_event(f, fd))->period > 90000);
+	EXPECT(armed_of(fake_event(f, fd))->period < 110000);
+	close_cycles();
+	windows = false;
 }
 
 /* Those that have ended by now. */
