@@ -335,7 +335,8 @@ static void measure(struct event *event)
 	     cpu_sum_parts(sums, what) & MODEL_FLOATS))
 		return;
 	event->hw.measure = CPU_MEASURE;
-	event->hw.in_windows = event_is_sampling(event) && samples_in_windows(event);
+	event->hw.in_windows = sums->source->estimated && event_is_sampling(event) &&
+			       samples_in_windows(event);
 }
 
 /* Tells the source what of the model is needed now that @event comes or goes. */

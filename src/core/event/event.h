@@ -52,8 +52,9 @@ struct hw_event {
 	 */
 	struct coverage measure;
 	struct coverage measured; /* driver: as prev, of these */
-	bool in_windows;          /* driver: a model need not see all to sample it */
-	bool no_interrupt;        /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
+	/* driver, which has estimates(): a model need not see all to sample it */
+	bool in_windows;
+	bool no_interrupt; /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
 	/* driver: of a CPU's event the tasks there have the samples, by stand-ins */
 	bool by_tasks;
 	bool host_periods; /* driver: it is told when a period is over, and nothing is kept here */

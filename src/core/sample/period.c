@@ -110,7 +110,7 @@ static u64 time_of_program(const struct event *event, u64 ns, u64 *done)
 {
 	struct pmu *pmu = event->pmu;
 	u64 executed = event->coverage.covered - *done;
-	bool windows = event->hw.in_windows && pmu->estimates && pmu->estimates(pmu);
+	bool windows = event->hw.in_windows && pmu->estimates(pmu);
 
 	*done = event->coverage.covered;
 	if (!event->hw.measure.covered)
