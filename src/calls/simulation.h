@@ -108,7 +108,7 @@ static inline void path_records_pass(struct path_records *r, u32 n)
  */
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	      struct path_records *records, u64 *counts, struct event_counts *sum);
-/* Of the first of it only what it accesses, and that is all of a string instruction's strings. */
+/* It has been interrupted: what it has accessed, and no fetch, branch or instruction. */
 void simulate_accesses(struct event_simulation *s, const struct simulated_code *c,
 		       struct path_records *records, u64 *counts, struct event_counts *sum);
 /*

@@ -148,6 +148,31 @@ static void on_gap(u32 n, void *data)
 	++*(u64 *)data;
 }
 
+static void on_interrupted(const struct path_step *s, const u64 *ends, void *data)
+{
+	CHECK(s->nr_accesses == 1 || s->nr_accesses == 2);
+	for (u32 i = 0; i < s->nr_accesses; i++) {
+		CHECK(s->access[i].kind == PATH_LOADS || s->access[i].kind == PATH_STORES);
+		*(u64 *)data += ends[2 * i] + ends[2 * i + 1];
+	}
+}
+
+/* A string that was interrupted, or two, or what is nearly so. */
+static void feed_string(struct path_walk *w, const uint8_t *data)
+{
+	u32 words[3], ends = data[2] & 4 ? data[2] & 7 : 2 + (data[2] & 2);
+
+	memcpy(words, data, sizeof(words));
+	words[0] = PATH_TRACE_ELEMENTS | ends << 8 | data[0];
+	path_walk_feed(w, words, ARRAY_SIZE(words));
+	for (u32 i = 0; i < 5; i++) {
+		u32 kind = data[i + 3] & 2 ? data[i + 3] & 7 : PATH_LOADS + (data[i] & 1);
+
+		words[0] = PATH_TRACE_ELEMENT | kind << 16 | data[i + 4];
+		path_walk_feed(w, words, ARRAY_SIZE(words));
+	}
+}
+
 /* The bytes as a trace, with paths that there may be among them. */
 static void walk(const uint8_t *data, size_t n)
 {
@@ -166,6 +191,7 @@ static void walk(const uint8_t *data, size_t n)
 	by_number.note = on_note;
 	by_number.records = on_records;
 	by_number.events = on_events;
+	by_number.interrupted = on_interrupted;
 	by_number.data = &sum;
 	for (size_t i = 0; i + 12 <= n; i += 4) {
 		u32 words[4] = {PATH_FIRST + (data[i] & 31)};
@@ -184,6 +210,8 @@ static void walk(const uint8_t *data, size_t n)
 				   (data[i] & 1);
 			path_walk_feed(&by_number, event, data[i] & 1 ? ARRAY_SIZE(event) : 1);
 		}
+		if (data[i + 1] & 4)
+			feed_string(&by_number, data + i);
 		if (i + sizeof(record) <= n && data[i + 1] & 2) {
 			memcpy(record, data + i, sizeof(record));
 			record[0] = PATH_TRACE_RECORDS | (data[i] & 1);
