@@ -249,6 +249,7 @@ fn snip_groups
 	add	ebp, 5
 	cmp	ebp, 330
 	jb	1b
+strings_among_lines:
 	xor	ebp, ebp
 3:	touch_lines 0
 	mov	ecx, ebp
@@ -269,6 +270,13 @@ fn snip_groups
 	pop	rbp
 	pop	rbx
 	ret
+
+/* The second half of it alone: single steps are slow. */
+fn snip_strings_among
+	push	rbx
+	push	rbp
+	mov	rbx, rdi
+	jmp	strings_among_lines
 
 /* What C code executes: loads of GS, a far return and one of interrupts. */
 fn snip_emulated
