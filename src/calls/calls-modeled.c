@@ -133,6 +133,7 @@ static u64 share(const struct calls_span *path, const struct calls_span *part, u
 		before = s == part ? all : before;
 		all += s->n;
 	}
+	CHECK(all);
 	return count * (before + part->n) / all - count * before / all;
 }
 

@@ -221,5 +221,5 @@ void image_populate(void)
 
 void region_count_image(void)
 {
-	limits_ours(image_end - image_start, image_end - image_data);
+	limits_ours((u64)image_end - (u64)image_start, (u64)image_end - (u64)image_data);
 }

@@ -9,16 +9,14 @@
 /* The next one after @at that overlaps [start, start + len); NULL: none. Begins with NULL. */
 static struct perf_map *next_map(const struct perf *p, struct perf_map *at, u64 start, u64 len)
 {
-	bool seen = !at;
-
 	for (struct perf_maps *maps = p->nr_maps ? p->maps : NULL; maps; maps = maps->next) {
 		u32 i = 0;
 
-		if (!seen) {
+		if (at) {
 			if (at < maps->map || at >= maps->map + PERF_MAPS)
 				continue;
 			i = (u32)(at - maps->map) + 1;
-			seen = true;
+			at = NULL;
 		}
 		for (; i < PERF_MAPS; i++) {
 			struct perf_map *m = &maps->map[i];

@@ -113,7 +113,9 @@ static int find(const char *name, struct cpuid_profile *p, char *why, size_t len
 	}
 	host(p);
 
-	if (!name || !strcmp(name, "auto")) {
+	if (!name)
+		name = "auto";
+	if (!strcmp(name, "auto")) {
 		if (is_known(p))
 			return 0;
 		for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
