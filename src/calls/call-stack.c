@@ -92,6 +92,7 @@ static void left(struct calls_thread *t, const struct calls_fn *fn)
 static struct calls_frame *new_frame(struct calls_thread *t)
 {
 	if (t->nr == t->room) {
+		CHECK(t->room);
 		t->room *= 2;
 		t->frame = realloc(t->frame, t->room * sizeof(*t->frame));
 		CHECK(t->frame);
