@@ -202,6 +202,7 @@ static void selectors(void)
 static void far_branches(void)
 {
 	unsigned long r, flags;
+	int faulted;
 
 	__asm__ volatile(
 		"pushq $0x33\n\tleaq 1f(%%rip), %0\n\tpushq %0\n\tlretq\n\tud2\n1:\tmovq $77, %0"
@@ -218,18 +219,21 @@ static void far_branches(void)
 		} __attribute__((packed)) p = {0, 0x33};
 
 		address_as_selector = (unsigned short)((unsigned long)far_branches >> 32);
+		fault_skip = 5; /* with the ud2 */
 		__asm__ volatile("leaq 1f(%%rip), %0\n\tmovq %0, (%1)\n\t" REX_W
 				 "ljmp *(%1)\n\tud2\n1:\tmovq $79, %0"
 				 : "=&r"(r)
 				 : "b"(&p)
 				 : "memory");
 		SAY("ljmp %lu", r);
+		fault_skip = 3;
+		faulted = faults;
 		__asm__ volatile("leaq 2f(%%rip), %0\n\tmovq %0, (%1)\n\t" REX_W
 				 "lcall *(%1)\n\tjmp 3f\n2:\tmovq 8(%%rsp), %0\n\tlretq\n3:"
 				 : "=&r"(r)
 				 : "b"(&p)
 				 : "memory");
-		SAY("lcall pushed %lx", r);
+		SAY("lcall pushed %lx", faults == faulted ? r : 0);
 		address_as_selector = 0;
 	}
 	__asm__ volatile(
@@ -263,6 +267,13 @@ static void far_branches(void)
 	__asm__ volatile(".byte 0xcd, 3");
 	fault_skip = 2;
 	__asm__ volatile("int $0x21");
+	/* AMD's CPUs have no transactions. Others commit or abort it, which comes to the same. */
+	fault_skip = 9;
+	__asm__ volatile(".byte 0xc7, 0xf8, 3, 0, 0, 0\n\t" /* xbegin, to behind xend */
+			 ".byte 0x0f, 0x01, 0xd5"
+			 :
+			 :
+			 : "rax", "memory");
 }
 
 static struct {

@@ -435,6 +435,11 @@ static enum plan_role role_of(const struct insn *d)
 	case CF_SYSRET:
 	case CF_XABORT:
 	case CF_UIRET: return ROLE_TRAP;
+	/*
+	 * #UD where there have never been transactions. Elsewhere CPUID does not say it: where they
+	 * are switched off they may be hidden, and abort all the same.
+	 */
+	case CF_XBEGIN: return cpu_is_amd() ? ROLE_TRAP : ROLE_END;
 	default: return ROLE_END;
 	}
 }
