@@ -271,6 +271,23 @@ def test_without_standard_descriptors():
     assert r.returncode == 0 and re.search(r"[0-9]{5,} +instructions:u", r.stderr), r
 
 
+def test_the_numbers_of_a_pidfd():
+    """While it forks a counted program has a descriptor more, which is not to be the lowest."""
+    clone, pidfd, sigchld = 56, 0x1000, 17
+    script = f"""
+import ctypes, os
+fd, libc = ctypes.c_int(-1), ctypes.CDLL(None)
+if not libc.syscall({clone}, {pidfd | sigchld}, 0, ctypes.byref(fd), 0, 0):
+    os._exit(0)
+print(fd.value, os.open("/dev/null", os.O_RDONLY))
+"""
+    want = subprocess.run(["python3", "-c", script], capture_output=True, text=True, env=ENV,
+                          check=False).stdout
+    for args in (["run"], ["run", "--count"], ["stat", "--pmu=virtual"]):
+        r = run(*args, "--", "python3", "-c", script)
+        assert r.status == 0 and r.out == want and want, (args, want, r)
+
+
 def test_limited_addresses():
     """The meters take gigabytes of addresses where they may; they make do with what there is."""
     for kb, status in ((1 << 20, 0), (160000, 0), (60000, 127)):

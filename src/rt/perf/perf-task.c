@@ -180,6 +180,9 @@ int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
 		f->token = (u32)ret;
 		if (!(flags & CLONE_THREAD))
 			f->sock = wire_take_fd(t, true);
+		/* The lowest number is for what the kernel makes. */
+		if (f->sock >= 0 && flags & CLONE_PIDFD)
+			f->sock = fd_move_high(f->sock);
 	}
 	wire_end(t, sl);
 	return ret == -ENODEV || ret > 0 ? 0 : (int)ret;
