@@ -99,6 +99,24 @@ static bool is_runtime(int fd)
 	       a.stx_dev_minor == b.stx_dev_minor;
 }
 
+/* The last part of the name that @fd has, or had when it was removed. */
+static void name_of(int fd, char *name, size_t size)
+{
+	static const char removed[] = " (deleted)";
+	char path[CONTROL_PATH];
+	const char *base;
+	struct statx st;
+	size_t n;
+
+	(void)fd_path(fd, path, sizeof(path));
+	n = str_len(path);
+	if (n >= sizeof(removed) && str_eq(path + n - (sizeof(removed) - 1), removed) &&
+	    !sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) && !st.stx_nlink)
+		path[n - (sizeof(removed) - 1)] = '\0';
+	base = str_rchr(path, '/');
+	str_put(name, size, base ? base + 1 : path);
+}
+
 static char *keep_text(struct exec_plan *plan, const char *s)
 {
 	char *at = plan->text + plan->text_used;
@@ -260,14 +278,9 @@ static int make_plan(int dir, const char *path, int flags, const char *name, str
 		}
 		if (fd < 0)
 			return (int)fd;
-		if (!depth && !path[0]) {
-			char real[CONTROL_PATH];
-			const char *base;
-
-			(void)fd_path((int)fd, real, sizeof(real));
-			base = str_rchr(real, '/');
-			str_put(plan->comm, sizeof(plan->comm), base ? base + 1 : real);
-		}
+		/* Kernels before the check (6.14) name the process by the descriptor. */
+		if (!depth && !path[0] && kernel_knows_check())
+			name_of((int)fd, plan->comm, sizeof(plan->comm));
 		file = (int)fd;
 		ret = plan_file(&file, plan, script, interp);
 		if (!ret) {

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -33,8 +34,11 @@ static void reap(const char *what, pid_t pid)
 
 static int report(int argc, char **argv)
 {
+	char name[32] = "";
 	int n = 0;
 
+	prctl(PR_GET_NAME, name);
+	SAY("  name %s", name);
 	for (int i = 0; i < argc; i++)
 		SAY("  argument %d: %s", i, argv[i]);
 	for (char **e = environ; *e; e++, n++)
@@ -193,6 +197,24 @@ static void after_failed_exec(const char *path, char **args)
 	_exit(0);
 }
 
+/* A copy of it. */
+static int memfd_of(const char *path)
+{
+	int to = memfd_create("copied", MFD_CLOEXEC), from = open(path, O_RDONLY);
+	struct stat st;
+
+	fstat(from, &st);
+	for (off_t left = st.st_size; left > 0;) {
+		ssize_t n = sendfile(to, from, NULL, (size_t)left);
+
+		if (n <= 0)
+			break;
+		left -= n;
+	}
+	close(from);
+	return to;
+}
+
 static void execs(const char *self)
 {
 	void *volatile bad = (void *)8;
@@ -233,6 +255,8 @@ static void execs(const char *self)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	CHILD("fexecve", fexecve(fd, args, env));
 	CHILD("execveat", syscall(SYS_execveat, fd, "", args, env, AT_EMPTY_PATH));
+	fd = memfd_of(path);
+	CHILD("fexecve of memory", fexecve(fd, args, env));
 	fd = open("sub", O_RDONLY | O_DIRECTORY);
 	CHILD("execveat of a directory's", syscall(SYS_execveat, fd, "../link", args, env, 0));
 	CHILD("execveat, links refused",
