@@ -500,6 +500,15 @@ must_check bool dbt_foreign_regs(const struct dbt_foreign *memory, u64 base, str
 				 u64 *gs);
 
 /*
+ * Whether such a thread has faulted at @addr since there is no room for what it traces: dbt_fault()
+ * makes some.
+ */
+bool dbt_foreign_trace_full(const struct dbt_foreign *memory, u64 base, u64 addr);
+
+/* Whether the CPU steps such a thread for its translator (DBT_STEP), and not for the guest. */
+bool dbt_foreign_is_stepped(const struct dbt_foreign *memory, u64 base);
+
+/*
  * Whether such a thread, which is at @pc natively, is not amid an instruction's native form, so
  * that dbt_recover() has no need of steps.
  */

@@ -12,6 +12,7 @@ from e2e import ANYPERF, Skip, main
 
 WATCHED = os.environ["E2E_WATCHED"]
 FAULTS = os.environ["E2E_FAULTS"]
+STOPS = os.environ["E2E_STOPS"]
 TIMES = "100000000"
 
 
@@ -94,6 +95,17 @@ def test_faults_of_a_tracee():
                                                         "--pmu=virtual", "-e", "cycles:u", "--"])]
     assert "2 handled" in seen[0].stdout, seen
     assert all(r.stdout == seen[0].stdout for r in seen), seen
+
+
+def test_stops_that_are_the_runtimes():
+    """A guest that traces is not told of the faults and kicks by which traces and samples work."""
+    native = subprocess.run([STOPS], capture_output=True, text=True, check=True).stdout
+    assert native.count("stop 137f\nstop a7f\nstop 57f\nend 2a00\n") == 2, native
+    for args in (["run"], ["run", "--count"], ["stat"], ["stat", "--model-beside=no"],
+                 ["stat", "--model-windows=no"], ["record", "-o", "/dev/null"]):
+        r = subprocess.run([ANYPERF, *args, "--", STOPS], capture_output=True, text=True,
+                           check=True)
+        assert r.stdout == native, (args, r)
 
 
 def test_gdb_under_another_run():

@@ -498,8 +498,7 @@ static void debug_trap(struct thread *t, const siginfo_t *info, struct ucontext 
 	}
 }
 
-/* An event that the session has on this thread has stopped it (abi/trace.h). */
-static bool is_stop(const siginfo_t *info)
+bool signal_is_stop(const siginfo_t *info)
 {
 	return info->si_signo == SIGTRAP && info->si_code == TRAP_PERF &&
 	       (info->si_perf_data == TRACE_SIG_DATA || info->si_perf_data == TRACE_SIG_FAULT ||
@@ -542,9 +541,9 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 		handle_kick(t, uc);
 		return;
 	}
-	if (sig == SIGTRAP && sample_trapped(t, uc) && is_stop(info))
+	if (sig == SIGTRAP && sample_trapped(t, uc) && signal_is_stop(info))
 		return;
-	if (is_stop(info)) {
+	if (signal_is_stop(info)) {
 		handle_stop(t, info, uc);
 		return;
 	}

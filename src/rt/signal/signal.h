@@ -50,6 +50,8 @@ void signal_force_segv(struct thread *t);
 
 /* The same for any signal that the program brings upon itself. */
 void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
+/* An event that the session has on a thread has stopped it (abi/trace.h). */
+bool signal_is_stop(const siginfo_t *info);
 /*
  * Raises it at once, by a signal of the kernel's: so a tracer sees it, and what that lets through
  * is delivered. False: the kernel refuses, and nothing has happened.

@@ -15,5 +15,11 @@ void core_threads_stop(struct thread *t);
 
 /* From what the kernel tells of the stopped @tid to what the program is; false: it is no guest. */
 bool tracee_as_guest(u32 tid, u64 *user);
+/*
+ * Whether a guest of which the kernel tells @user has faulted at @addr since its trace is full, and
+ * whether it is stepped for its translator: dbt_foreign_trace_full() and its like.
+ */
+bool tracee_trace_is_full(u32 tid, const u64 *user, u64 addr);
+bool tracee_is_stepped(u32 tid, const u64 *user);
 
 #endif

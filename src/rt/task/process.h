@@ -54,6 +54,8 @@ long guest_exit_group(struct thread *t);
 long guest_prctl(struct thread *t);
 long guest_personality(struct thread *t);
 long guest_ptrace(struct thread *t);
+long guest_wait4(struct thread *t);
+long guest_waitid(struct thread *t);
 long guest_namespace(struct thread *t); /* unshare, setns */
 
 #endif

@@ -32,9 +32,29 @@ static struct {
 	int sig;
 } passed[STOPPED_MAX];
 
+/* How threads have gone on that do not by PTRACE_CONT. By tid; 0 none. */
+static struct {
+	u32 tid, request;
+} resumed[STOPPED_MAX];
+
 void stopped_expect(void)
 {
 	traces = true;
+}
+
+void stopped_resume_by(u32 tid, u64 request)
+{
+	u32 i = tid % STOPPED_MAX;
+
+	resumed[i].tid = request == PTRACE_CONT || request == PTRACE_DETACH ? 0 : tid;
+	resumed[i].request = (u32)request;
+}
+
+u32 stopped_resumed_by(u32 tid)
+{
+	u32 i = tid % STOPPED_MAX;
+
+	return resumed[i].tid == tid ? resumed[i].request : PTRACE_CONT;
 }
 
 static long trace(u32 request, u32 tid, u64 value)

@@ -28,6 +28,10 @@ bool stopped_has_passed(u32 tid, u64 sig);
 /* Whether a tracee goes on by this request of ptrace(2). */
 bool tracee_goes_on(u64 request);
 
+/* That is how @tid goes on, and has gone on last. */
+void stopped_resume_by(u32 tid, u64 request);
+u32 stopped_resumed_by(u32 tid);
+
 /*
  * What the tracee @tid does next that its tracer is told of; it stays to be told. With WNOHANG in
  * @flags: what it has done. False: nothing, or its end, or it is not ours.

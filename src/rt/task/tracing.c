@@ -44,6 +44,20 @@ bool tracee_as_guest(u32 tid, u64 *user)
 	return true;
 }
 
+bool tracee_trace_is_full(u32 tid, const u64 *user, u64 addr)
+{
+	const struct dbt_foreign memory = {read_tracee, &tid};
+
+	return dbt_foreign_trace_full(&memory, ptrace_regs_gs(user), addr);
+}
+
+bool tracee_is_stepped(u32 tid, const u64 *user)
+{
+	const struct dbt_foreign memory = {read_tracee, &tid};
+
+	return dbt_foreign_is_stepped(&memory, ptrace_regs_gs(user));
+}
+
 /* The registers of @tid as a guest. */
 static bool guest_registers(u32 tid, u64 *user)
 {
@@ -181,6 +195,8 @@ long guest_ptrace(struct thread *t)
 	passed = tracee_goes_on(request) && stopped_has_passed(tid, guest_arg(t, 3));
 	if (tracee_goes_on(request) && request != PTRACE_SINGLESTEP && (passed || !guest_arg(t, 3)))
 		kicked = debug_kick(tid);
+	if (tracee_goes_on(request))
+		stopped_resume_by(tid, request);
 	if (kicked == DEBUG_RUNS)
 		return 0;
 	if (kicked == DEBUG_KICKED)

@@ -184,6 +184,25 @@ bool dbt_foreign_regs(const struct dbt_foreign *memory, u64 base, struct dbt_reg
 	return rewind(&f, &t, regs);
 }
 
+bool dbt_foreign_trace_full(const struct dbt_foreign *memory, u64 base, u64 addr)
+{
+	struct foreign f = {.memory = memory};
+	struct dbt_thread t;
+
+	if (!read_thread(&f, base, &t))
+		return false;
+	return (t.trace_start && addr == t.trace_start + PATH_TRACE_SIZE) ||
+	       (t.slots_start && addr == t.slots_start + PATH_RECORDS_SIZE);
+}
+
+bool dbt_foreign_is_stepped(const struct dbt_foreign *memory, u64 base)
+{
+	struct foreign f = {.memory = memory};
+	struct dbt_thread t;
+
+	return read_thread(&f, base, &t) && t.stepping && !t.traced;
+}
+
 bool dbt_foreign_at_boundary(const struct dbt_foreign *memory, u64 base, u64 pc)
 {
 	struct foreign f = {.memory = memory};
