@@ -476,6 +476,12 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *uc, u64 addr, bool write, u
 enum dbt_where dbt_trace(struct dbt_thread *t, void *uc);
 
 /*
+ * Whether the guest, which single-steps itself, is to be told of an instruction that has retired on
+ * the way out: once. For who has come to a boundary by dbt_recover(); else dbt_run() says so.
+ */
+bool dbt_take_trace(struct dbt_thread *t);
+
+/*
  * The guest's address of the instruction at @pc of the cache; @pc itself if it lies elsewhere, 0 if
  * the cache has been flushed since. For addresses that the CPU remembers and shows, as the x87 unit
  * does. Called by @t, in a handler or not.

@@ -190,16 +190,12 @@ static enum entering enter_cache(struct dbt_thread *t, const struct taken_exit *
 	return ENTERED;
 }
 
-/*
- * Whether the guest, which traces itself, is to be told of an instruction that retired on the way
- * out.
- */
-static bool has_trace_to_report(struct dbt_thread *t)
+bool dbt_take_trace(struct dbt_thread *t)
 {
 	if (likely(t->traced != TRACE_LEFT))
 		return false;
 	t->traced = TRACE_NONE;
-	return guest_is_traced(t);
+	return true;
 }
 
 enum dbt_stop dbt_run(struct dbt_thread *t)
@@ -216,7 +212,8 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 
 		if (unlikely(cache_has_deadlines()))
 			deadline_tell(t);
-		if (has_trace_to_report(t)) {
+		/* A signal's handler, which may have begun meanwhile, is not stepped. */
+		if (dbt_take_trace(t) && guest_is_traced(t)) {
 			deadline_no_resume(t);
 			return DBT_TRACED;
 		}

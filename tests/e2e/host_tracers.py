@@ -13,6 +13,7 @@ from e2e import ANYPERF, Skip, main
 WATCHED = os.environ["E2E_WATCHED"]
 FAULTS = os.environ["E2E_FAULTS"]
 STOPS = os.environ["E2E_STOPS"]
+SELFSTEP = os.environ["E2E_SELFSTEP"]
 TIMES = "100000000"
 
 
@@ -106,6 +107,15 @@ def test_stops_that_are_the_runtimes():
         r = subprocess.run([ANYPERF, *args, "--", STOPS], capture_output=True, text=True,
                            check=True)
         assert r.stdout == native, (args, r)
+
+
+def test_a_program_that_steps_itself():
+    """A signal, a kick or a sample amid an instruction costs it no trap; a string has its own."""
+    for args in (["run"], ["stat"], ["record", "-o", "/dev/null"],
+                 ["record", "-c", "57", "-o", "/dev/null"]):
+        r = subprocess.run([ANYPERF, *args, "--", SELFSTEP], capture_output=True, text=True,
+                           check=True)
+        assert r.stdout == "1403 to 1403 traps\n", (args, r)
 
 
 def test_gdb_under_another_run():

@@ -564,7 +564,11 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 	}
 	if (sig == SIGTRAP && t->dbt.stepping && from_cpu(info)) {
 		/* On behalf of a signal that is noted already. */
-		if (dbt_recover(&t->dbt, uc) == DBT_AT_BOUNDARY)
+		if (dbt_recover(&t->dbt, uc) != DBT_AT_BOUNDARY)
+			return;
+		if (dbt_take_trace(&t->dbt))
+			deliver_fault(t, info, uc, regs_pc(&t->dbt.regs));
+		else
 			deliver_notes(t, uc);
 		return;
 	}
@@ -582,7 +586,13 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 	}
 	handle_note(t, info, uc);
 	switch (dbt_recover(&t->dbt, uc)) {
-	case DBT_AT_BOUNDARY: deliver_notes(t, uc); return;
+	case DBT_AT_BOUNDARY:
+		/* The trap comes first, and with the state of now. */
+		if (dbt_take_trace(&t->dbt))
+			signal_fault(t, SIGTRAP, TRAP_TRACE, regs_pc(&t->dbt.regs),
+				     CPU_FAULT_DEBUG);
+		deliver_notes(t, uc);
+		return;
 	case DBT_STEP:
 	case DBT_RESUME: return;
 	case DBT_IN_RUNTIME: guest_call_settle(t, uc);

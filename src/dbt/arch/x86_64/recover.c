@@ -185,21 +185,43 @@ static void trace_leave(struct dbt_thread *t, struct sigcontext_64 *m)
 	m->flags &= ~X86_EFLAGS_TF;
 }
 
+/* The native form of instruction @index as it begins; false: it has none. */
+static bool native_insn(const struct dbt_block *b, u32 index, struct insn *d)
+{
+	u32 off = b->first;
+
+	for (u32 i = 0; i < index; i++)
+		off += block_insns(b)[i].native;
+	return index < b->nr_insns && block_insns(b)[index].native &&
+	       insn_decode(d, (const u8 *)code_addr(b->code) + off, INSN_MAX) > 0;
+}
+
+#define SREG_SS 2u
+
+/* Behind it the CPU does not trap, and traps in what stands there in front of the next one. */
+static bool loads_ss(const struct dbt_block *b, u32 index)
+{
+	struct insn d;
+
+	return native_insn(b, index, &d) && d.special == SP_MOV_TO_SEG &&
+	       (insn_reg_field(&d) & 7) == SREG_SS;
+}
+
 /*
  * Whether an instruction's native form begins at @off, and *@index, the first one that does. Of
- * elided jumps in a row each is reported, as natively. Counting in front of a block's first
- * instruction belongs to none.
+ * elided jumps in a row each is reported, as natively. What stands in front of a block's first
+ * instruction, as counting, belongs to none: the thread may leave in there, and has not begun it.
  */
 static bool traced_at(const struct dbt_block *b, u32 off, u32 *index)
 {
 	bool exact;
 
 	*index = insn_at(b, off, &exact);
-	if (!exact || (*index == 0 && off))
+	if (!exact || (*index && loads_ss(b, *index - 1)))
 		return false;
-	while (off && *index > 0 && block_insns(b)[*index - 1].native == 0)
+	while (*index > 0 && block_insns(b)[*index - 1].native == 0)
 		--*index;
-	return *index || !off;
+	return *index || off == b->first;
 }
 
 /*
@@ -271,7 +293,7 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 	if (t->traced == TRACE_ENTERING) {
 		if (!is_known_call(m->ip))
 			t->traced = TRACE_INSIDE;
-		if (off || b->nr_insns == 0 || block_insns(b)[0].native)
+		if (off != b->first || b->nr_insns == 0 || block_insns(b)[0].native)
 			return DBT_RESUME;
 		index = 1; /* an elided jump, which has retired by now */
 	}
@@ -294,7 +316,7 @@ static enum dbt_where recover(struct dbt_thread *t, void *context, bool first)
 	struct sigcontext_64 *m =
 		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
 	const struct dbt_block *b;
-	u32 off, index;
+	u32 off, index, traced;
 	bool exact;
 
 	if (within(m->ip, dbt_enter_critical, dbt_enter_critical_end)) {
@@ -320,6 +342,10 @@ static enum dbt_where recover(struct dbt_thread *t, void *context, bool first)
 				index--;
 			if (t->stepping && !t->traced)
 				m->flags &= ~X86_EFLAGS_TF;
+			/* An instruction of a guest that steps itself has retired by now. */
+			if (t->traced == TRACE_INSIDE &&
+			    (t->stepping || !traced_at(b, off, &traced)))
+				t->traced = TRACE_LEFT;
 			at_boundary(t, b, off, index, m);
 			return DBT_AT_BOUNDARY;
 		}
