@@ -174,7 +174,8 @@ static int supervised(void)
 {
 	static const struct sock_filter filter[] = {
 		LOAD(nr), IF_CALL(SYS_getpgid, SECCOMP_RET_USER_NOTIF),
-		IF_CALL(SYS_tgkill, SECCOMP_RET_USER_NOTIF), RETURN(SECCOMP_RET_ALLOW)};
+		IF_CALL(SYS_tgkill, SECCOMP_RET_USER_NOTIF),
+		IF_CALL(SYS_waitid, SECCOMP_RET_USER_NOTIF), RETURN(SECCOMP_RET_ALLOW)};
 	struct sock_fprog prog = {sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter};
 	int listener, avail = SECCOMP_RET_USER_NOTIF;
 	pid_t pid;
@@ -194,11 +195,12 @@ static int supervised(void)
 		TRY("second", syscall(SYS_getpgid, 2));
 		TRY("of a kind that is looked at here", syscall(SYS_tgkill, 2, 2, 0));
 		HOLDS(syscall(SYS_getpgid, 0) == syscall(SYS_getpgrp));
+		TRY("a wait", syscall(SYS_waitid, P_ALL, 0, NULL, WEXITED, NULL));
 		execl("/usr/bin/python3", "python3", "-c", "import os; print(os.getpgid(2))", NULL);
 		execl("/bin/true", "true", NULL);
 		_exit(1);
 	}
-	supervise(listener, 4);
+	supervise(listener, 5);
 	if (!access("/usr/bin/python3", X_OK))
 		supervise(listener, 1);
 	wait(NULL);
