@@ -407,13 +407,29 @@ static void deliver_fault(struct thread *t, const siginfo_t *info, struct uconte
 }
 
 /*
+ * At a boundary of dbt_recover(). A trap of the guest's for an instruction that has retired on the
+ * way comes before all that was noted, and before what it may execute next has another flag.
+ */
+static void note_trace(struct thread *t, struct ucontext *uc)
+{
+	if (!dbt_take_trace(&t->dbt))
+		return;
+	signal_fault(t, SIGTRAP, TRAP_TRACE, regs_pc(&t->dbt.regs), CPU_FAULT_DEBUG);
+	uc_set_mask(uc, ~SIGNALS_SYNC);
+}
+
+/*
  * The translator wants this thread out of the cache, where it saw it a moment ago, or the session
  * has set deadlines while it was running. A guest call
  * that is interrupted has only just begun, so it is made again as it stands.
  */
 static void handle_kick(struct thread *t, struct ucontext *uc)
 {
-	if (dbt_recover(&t->dbt, uc) != DBT_IN_RUNTIME)
+	enum dbt_where where = dbt_recover(&t->dbt, uc);
+
+	if (where == DBT_AT_BOUNDARY)
+		note_trace(t, uc);
+	if (where != DBT_IN_RUNTIME)
 		return;
 	if (guest_call_was_interrupted(uc))
 		t->call_again = true;
@@ -525,6 +541,8 @@ static void handle_stop(struct thread *t, const siginfo_t *info, struct ucontext
 		where = dbt_accessed(&t->dbt, uc);
 	else
 		where = touched ? dbt_touched(&t->dbt, uc) : dbt_recover(&t->dbt, uc);
+	if (where == DBT_AT_BOUNDARY)
+		note_trace(t, uc);
 	/* Who goes on into the cache reads code; if he came back for that he never would. */
 	if (where == DBT_IN_RUNTIME &&
 	    (info->si_perf_data != TRACE_SIG_WATCH || is_for_guest(uc_pc(uc))))
@@ -587,10 +605,7 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 	handle_note(t, info, uc);
 	switch (dbt_recover(&t->dbt, uc)) {
 	case DBT_AT_BOUNDARY:
-		/* The trap comes first, and with the state of now. */
-		if (dbt_take_trace(&t->dbt))
-			signal_fault(t, SIGTRAP, TRAP_TRACE, regs_pc(&t->dbt.regs),
-				     CPU_FAULT_DEBUG);
+		note_trace(t, uc);
 		deliver_notes(t, uc);
 		return;
 	case DBT_STEP:

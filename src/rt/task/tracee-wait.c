@@ -36,7 +36,7 @@ static bool is_of_runtime(u32 tid, u32 sig)
 	siginfo_t info;
 
 	/* Others are the program's in any case. */
-	if (!(SIG(sig) & (SIG(SIGNAL_KICK) | SIG(SIGTRAP) | SIG(SIGSEGV))) ||
+	if (sig - 1 >= SIGNALS || !(SIG(sig) & (SIG(SIGNAL_KICK) | SIG(SIGTRAP) | SIG(SIGSEGV))) ||
 	    raw_call4(__NR_ptrace, PTRACE_GETSIGINFO, tid, 0, (long)&info))
 		return false;
 	if (is_kick(&info) || signal_is_stop(&info))
@@ -80,8 +80,7 @@ static bool goes_on_after_waitid(struct thread *t)
 	siginfo_t info;
 
 	if (!guest_arg(t, 2) || guest_read(&info, guest_arg(t, 2), sizeof(info)) ||
-	    info.si_signo != SIGCHLD || info.si_code != CLD_TRAPPED ||
-	    (u32)info.si_status > SIGNALS)
+	    info.si_signo != SIGCHLD || info.si_code != CLD_TRAPPED)
 		return false;
 	return goes_on((u32)info.si_pid, (u32)info.si_status, guest_arg(t, 3) & WNOWAIT);
 }
