@@ -364,6 +364,32 @@ fn snip_xsavec
 	mov	eax, r8d
 	ret
 
+/*
+ * Registers that have been used and are 0 again. The CPU may still call them in use, and then no
+ * longer; the header of an area that is restored says which it was.
+ */
+fn snip_xsavec_initial
+	mov	r8, rsi
+	fninit
+	mov	dword ptr [rdi], 0x1f80
+	ldmxcsr [rdi]
+	.irp	reg, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	pxor	xmm\reg, xmm\reg
+	.endr
+	pcmpeqd xmm0, xmm0
+	test	r8d, 4
+	jz	1f
+	vinsertf128 ymm0, ymm0, xmm0, 1
+	vzeroall
+1:	andnps	xmm0, xmm0
+	mov	eax, r8d
+	xor	edx, edx
+	xsavec	[rdi + 1024]
+	mov	dword ptr [rdi + 1048], 0x1f80
+	or	[rdi + 1536], r8
+	xrstor	[rdi + 1024]
+	ret
+
 /* Tiles, of what a configuration at @rdi says. */
 fn snip_tiles
 	ldtilecfg [rdi]

@@ -62,7 +62,12 @@ static bool want_bit(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruc
 	return true;
 }
 
-/* What the SDM says (Vol. 1, 13.6 to 13.10), of x87, SSE and AVX, the latter two in use. */
+bool seen_initial_state;
+
+/*
+ * What the SDM says (Vol. 1, 13.6 to 13.10), of x87, SSE and AVX, the latter two in use, or all in
+ * their initial state.
+ */
 static void want_xsave(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z)
 {
 	u64 area = r->gpr[DBT_RDI] + (u64)z->raw.disp.value, asked = r->gpr[DBT_RAX];
@@ -71,6 +76,7 @@ static void want_xsave(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstr
 		       z->mnemonic == ZYDIS_MNEMONIC_XSAVEC64;
 	char kind = loads ? 'l' : 's';
 
+	asked = seen_initial_state ? 0 : asked;
 	if (loads)
 		want(pc, area + 512, 64, 'l');
 	else if (!compact)

@@ -21,6 +21,9 @@ struct seen_accesses {
 };
 extern struct seen_accesses seen;
 
+/* Set by a test: extended state that is saved and restored is what it initially is. */
+extern bool seen_initial_state;
+
 /* Of tiles 0 and 1, in the configuration that a program is to load. */
 extern const u8 seen_tile_rows[2];
 extern const u16 seen_tile_bytes[2];

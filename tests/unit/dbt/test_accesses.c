@@ -31,6 +31,7 @@ u64 snip_groups(void *memory), snip_strings_among(void *memory);
 u64 snip_emulated(void *memory), snip_bit_tests(void *memory);
 u64 snip_tiles(void *memory);
 u64 snip_xsave(void *memory, u64 features), snip_xsavec(void *memory, u64 features);
+u64 snip_xsavec_initial(void *memory, u64 features);
 
 /* What the model was told. */
 static struct {
@@ -339,7 +340,7 @@ TEST(of_each_kind_of_operand)
 		check_plain(guest_main(), &forms[i]);
 }
 
-/* Which components are in use is a matter of the CPU's, beyond those that the snippet uses. */
+/* Of components that snippets do not use nothing is asked. */
 TEST(of_extended_state)
 {
 	u32 a = 1, b, c = 0, d, features = 2;
@@ -362,6 +363,12 @@ TEST(of_extended_state)
 	p.fn = snip_xsavec;
 	memset(memory, 0, sizeof(memory));
 	check_program(guest_main(), &p);
+	p.name = "xsavec of initial state";
+	p.fn = snip_xsavec_initial;
+	memset(memory, 0, sizeof(memory));
+	seen_initial_state = true;
+	check_program(guest_main(), &p);
+	seen_initial_state = false;
 }
 
 #define REQ_XCOMP_PERM  0x1023

@@ -92,11 +92,8 @@ static bool is_bit_test(const struct insn *d)
 	       d->modrm < 0xc0;
 }
 
-/*
- * xsave, xsaveopt, xsavec, xrstor; of fxsave the size is known. Those that are done in C tell by
- * themselves.
- */
-static bool is_xsave(const struct insn *d)
+/* Of fxsave the size is known. Those that are done in C tell by themselves. */
+static bool is_xstate(const struct insn *d)
 {
 	return d->special == SP_XSAVE && !is_virtual_xstate(d) &&
 	       (d->mem_read == INSN_SIZE_VARIES || d->mem_write == INSN_SIZE_VARIES);
@@ -110,7 +107,7 @@ static bool is_tile(const struct insn *d)
 
 bool tells_elements(const struct insn *d)
 {
-	return is_gather(d) || is_bit_test(d) || is_xsave(d) || is_tile(d);
+	return is_gather(d) || is_bit_test(d) || is_xstate(d) || is_tile(d);
 }
 
 static u64 base_of(const struct dbt_thread *t, const struct insn *d)
@@ -124,8 +121,7 @@ static u64 base_of(const struct dbt_thread *t, const struct insn *d)
 	return fs;
 }
 
-/* Of the operand with what @more is added to it. */
-static u64 address_of(const struct dbt_thread *t, const struct insn *d, u64 pc, u64 more)
+u64 address_of(const struct dbt_thread *t, const struct insn *d, u64 pc, u64 more)
 {
 	u64 addr = (u64)(s64)d->mem.disp + more;
 
@@ -185,133 +181,6 @@ static void tell_bit_test(struct dbt_thread *t, const struct insn *d, u64 pc)
 		path_element(t, PATH_STORE, size, addr);
 }
 
-/* SDM Vol. 1, 13.4: the legacy region, the header, and components from 2 on. */
-#define XSAVE_X87       160u /* bytes of the legacy region without vector registers */
-#define XSAVE_LEGACY    416u
-#define XSAVE_HEADER    512u
-#define XSAVE_EXTENDED  576u
-#define XSAVE_COMPONENT 63u /* behind the last one */
-#define XCOMP_COMPACT   BIT(63)
-
-struct component {
-	u32 size, offset;
-	bool aligned; /* in the compacted form at a multiple of 64 */
-};
-
-/* In a virtual machine each cpuid takes its hypervisor tens of microseconds: asked once of each. */
-static const struct component *component_of(u32 i)
-{
-	static struct component known[XSAVE_COMPONENT];
-	static const struct component none;
-	static u64 asked;
-	u32 a = 0, b, c = i, d;
-
-	if (!(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) & BIT(i))) {
-		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-		/* Intel's CPUs answer for leaves that are not there. */
-		if (a < 0xd)
-			return &none;
-		a = 0xd;
-		c = i;
-		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-		known[i] = (struct component){.size = a, .offset = b, .aligned = c & 2};
-		__atomic_fetch_or(&asked, BIT(i), __ATOMIC_RELEASE);
-	}
-	return &known[i];
-}
-
-static u64 xgetbv(u32 index)
-{
-	u32 a, d;
-
-	__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(index));
-	return a | (u64)d << 32;
-}
-
-/* Components that are not in their initial state; without a way to ask, all. */
-static u64 in_use(void)
-{
-	/* Leaf 0xd.1 is no component: its EAX says whether xgetbv has an index of 1. */
-	return component_of(1)->size & BIT(2) ? xgetbv(1) : ~0ull;
-}
-
-/*
- * Those of @there, in the form of @layout, which has the components that have a place; 0: the
- * standard form.
- */
-static void tell_components(struct dbt_thread *t, enum path_access_kind kind, u64 area, u64 there,
-			    u64 layout)
-{
-	u32 at = XSAVE_EXTENDED;
-
-	if (there & 3)
-		path_element(t, kind, there & 2 ? XSAVE_LEGACY : XSAVE_X87, area);
-	for (u32 i = 2; i < XSAVE_COMPONENT; i++) {
-		const struct component *c;
-
-		if (!((there | layout) & BIT(i)))
-			continue;
-		c = component_of(i);
-		at = c->aligned ? ALIGN_UP(at, 64u) : at;
-		if (there & BIT(i))
-			path_element(t, kind, c->size, area + (layout ? at : c->offset));
-		at += c->size;
-	}
-}
-
-static void tell_xsave(struct dbt_thread *t, const struct insn *d, u64 pc)
-{
-	u64 wanted = (u32)t->regs.gpr[REG_RAX] | t->regs.gpr[REG_RDX] << 32, header[2];
-	u64 area = address_of(t, d, pc, 0);
-	bool compact = d->opcode == 0xc7;
-	u8 which = d->modrm >> 3 & 7; /* of 0f ae: 4 xsave, 5 xrstor, 6 xsaveopt */
-
-	wanted &= xgetbv(0);
-	path_elements(t, pc);
-	if (!compact && which == 5) {
-		path_element(t, PATH_LOAD, XSAVE_EXTENDED - XSAVE_HEADER, area + XSAVE_HEADER);
-		if (dbt_fetch(header, area + XSAVE_HEADER, sizeof(header)) != sizeof(header))
-			return;
-		tell_components(t, PATH_LOAD, area, header[0] & wanted,
-				header[1] & XCOMP_COMPACT ? header[1] & ~XCOMP_COMPACT : 0);
-		return;
-	}
-	if (!compact)
-		path_element(t, PATH_LOAD, sizeof(header[0]), area + XSAVE_HEADER);
-	/* xsave saves what is asked for, whatever it is. */
-	tell_components(t, PATH_STORE, area, compact || which == 6 ? wanted & in_use() : wanted,
-			compact ? wanted : 0);
-	path_element(t, PATH_STORE, compact ? sizeof(header) : sizeof(header[0]),
-		     area + XSAVE_HEADER);
-}
-
-#define XCOMP_TILES 17 /* the configuration of tiles; without one in use there are none */
-
-/* SDM Vol. 1, 18.3: what sttilecfg stores. */
-struct tile_config {
-	u8 palette, start_row, reserved[14];
-	u16 bytes_of_row[16];
-	u8 rows[16];
-};
-
-/* A row each, as far apart as the index says; after a fault the CPU begins behind those it has. */
-static void tell_tile(struct dbt_thread *t, const struct insn *d, u64 pc)
-{
-	u64 apart = d->mem.index == REG_NONE ? 0 : t->regs.gpr[d->mem.index] << d->mem.scale;
-	struct tile_config config;
-	u32 tile = insn_reg_field(d) & 7;
-
-	path_elements(t, pc);
-	/* On a CPU without tiles the guest's instruction is no good, and ours would be neither. */
-	if (!component_of(XCOMP_TILES)->size || !(in_use() & BIT(XCOMP_TILES)))
-		return;
-	/* sttilecfg [rax] */
-	__asm__ volatile(".byte 0xc4, 0xe2, 0x79, 0x49, 0x00" : : "a"(&config) : "memory");
-	for (u64 row = config.start_row; row < config.rows[tile]; row++)
-		path_element(t, d->mem_write ? PATH_STORE : PATH_LOAD, config.bytes_of_row[tile],
-			     address_of(t, d, pc, (row - 1) * apart));
-}
-
 u32 string_step(const struct insn *d)
 {
 	if (d->mem_read && d->mem_read != INSN_SIZE_VARIES)
@@ -361,8 +230,8 @@ void arch_tell_elements(struct dbt_thread *t)
 		tell_gather(t, &d, pc);
 	else if (is_bit_test(&d))
 		tell_bit_test(t, &d, pc);
-	else if (is_xsave(&d))
-		tell_xsave(t, &d, pc);
+	else if (is_xstate(&d))
+		tell_xstate(t, &d, pc);
 	else if (is_tile(&d))
 		tell_tile(t, &d, pc);
 }

@@ -68,6 +68,11 @@ bool is_emulated_branch(const struct insn *d);
 
 /* Where it accesses memory C code tells, arch_tell_elements(); insn_scan() says enough of it. */
 bool tells_elements(const struct insn *d);
+/* The address of its operand with what @more is added to it, of an index that is no vector. */
+u64 address_of(const struct dbt_thread *t, const struct insn *d, u64 pc, u64 more);
+/* xsave, xsaveopt, xsavec, xrstor; tileloadd, tileloaddt1, tilestored (elements-xstate.c). */
+void tell_xstate(struct dbt_thread *t, const struct insn *d, u64 pc);
+void tell_tile(struct dbt_thread *t, const struct insn *d, u64 pc);
 /* Bytes of an element of a string instruction. */
 u32 string_step(const struct insn *d);
 /*
