@@ -1,7 +1,8 @@
 /*
  * What translating costs: all code that can be reached from the functions of a library, or of a
  * program, is translated, and none of it executed.
- * Usage: translate [FILE [INSTRUCTIONS [MASK [FLAGS]]]], with flags of dbt_init()
+ * Usage: translate [FILE [INSTRUCTIONS [MASK [FLAGS]]]], with flags of dbt_init(); of a MASK with
+ * windows the blocks that are traced
  *
  * Prints how much bookkeeping and code an instruction takes, ns for each, and a sum of the
  * blocks: what only makes the translator faster leaves that as it is. The time of a busy machine
@@ -177,7 +178,7 @@ int main(int argc, char **argv)
 {
 	static const struct dbt_ops ops;
 	const struct dbt_config config = {.ops = &ops,
-					  .mask = argc > 3 ? number(argv[3]) : DBT_MASK_COUNT,
+					  .mask = DBT_MASK_COUNT,
 					  .flags = argc > 4 ? (u32)number(argv[4]) : 0,
 					  .cache_size = 512u << 20,
 					  .cache_hint = CACHE_AT};
@@ -185,6 +186,7 @@ int main(int argc, char **argv)
 	u64 most = argc > 2 ? number(argv[2]) : 300000, insns, start, took;
 	int fd = (int)sys_openat(AT_FDCWD, path, O_RDONLY, 0);
 	u64 size = (u64)sys_lseek(fd, 0, 2);
+	u64 mask = argc > 3 ? number(argv[3]) : DBT_MASK_COUNT;
 	struct dbt_thread *t;
 	struct elf_file file;
 
@@ -197,6 +199,12 @@ int main(int argc, char **argv)
 				  DBT_METER_BELOW);
 	dbt_thread_add(t, 1);
 	load(t, &file);
+	if (mask & (DBT_MASK_PATHS | DBT_MASK_TRACE))
+		dbt_paths(t, map(0, sizeof(struct path_space), PROT_READ | PROT_WRITE,
+				 MAP_ANONYMOUS | MAP_NORESERVE, -1));
+	if (mask & DBT_MASK_FILTER)
+		dbt_filter(6, 64, 0);
+	dbt_set_mask(t, mask);
 	start = sys_clock(2); /* of the process */
 	while (nr_pending && cache.stats.guest_insns < most)
 		translate(pending[--nr_pending]);

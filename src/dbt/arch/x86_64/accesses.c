@@ -320,9 +320,9 @@ static void follow(struct planning *p, const struct insn *i)
 			p->regs[to] = (struct origin){0};
 		return;
 	}
-	for (u8 reg = 0; written; reg++, written >>= 1) {
-		if (!(written & 1))
-			continue;
+	for (; written; written &= (u16)(written - 1)) {
+		u8 reg = (u8)__builtin_ctz(written);
+
 		if (adds(i, reg, &more)) {
 			p->regs[reg].more += more;
 			continue;
@@ -394,7 +394,10 @@ void accesses_plan(struct build *b, const struct insn *whole, struct path_detail
 	struct planning p = {.b = b};
 	u32 frag = 0, drafts_before;
 
-	memset(r, 0, sizeof(*r));
+	/* The others are set below. */
+	memset(r->before, 0, plan->nr_insns * sizeof(r->before[0]));
+	memset(r->after, 0, plan->nr_insns * sizeof(r->after[0]));
+	r->filtered = 0;
 	for (u32 n = 0; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
 		const struct insn *full = &whole[n];
@@ -505,9 +508,9 @@ static struct access_site site_of(const struct build *b, u32 number)
 				    .counted = is_counted(b, d->access.insn)};
 }
 
-static bool is_of_string(const struct access_site *s)
+static bool is_string(u8 kind)
 {
-	return s->kind == PATH_LOADS || s->kind == PATH_STORES;
+	return kind == PATH_LOADS || kind == PATH_STORES;
 }
 
 /* It is where the access before it has loaded, by the same instruction. */
@@ -600,18 +603,19 @@ static void filter(struct build *b, u32 index, bool after)
 	struct recording *r = &b->recording;
 
 	for (u32 i = r->accesses_before[index]; i < r->accesses_before[index + 1]; i++) {
-		struct access_site s[FILTER_GROUP] = {site_of(b, i)};
-		bool string = is_of_string(s);
+		bool string = is_string(drafts[i].access.kind);
+		struct access_site s[FILTER_GROUP];
 		u32 n;
 
-		if (i < r->filtered || (cache.filter_plain && !make_plain(s)))
+		if (i < r->filtered || after != string)
 			continue;
-		if (s->kind > PATH_STORES)
+		s[0] = site_of(b, i);
+		if ((cache.filter_plain && !make_plain(s)) || s->kind > PATH_STORES)
 			continue;
-		if (after && string)
+		if (after) {
 			filter_string_after(b, s);
-		if (after || string)
 			continue;
+		}
 		n = filter_accesses(b, s, find_group(b, s, i));
 		r->filtered = s[n - 1].number + 1u;
 	}
@@ -622,12 +626,9 @@ static void filter(struct build *b, u32 index, bool after)
 bool accesses_repeat(const struct build *b, u32 index)
 {
 	u32 first = b->recording.accesses_before[index];
-	struct access_site s;
 
-	if (!records(b) || first == b->recording.accesses_before[index + 1])
-		return false;
-	s = site_of(b, first);
-	return is_of_string(&s);
+	return records(b) && first < b->recording.accesses_before[index + 1] &&
+	       is_string(drafts[first].access.kind);
 }
 
 void accesses_record(struct build *b, u32 index)
