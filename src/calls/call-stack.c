@@ -35,12 +35,6 @@ static inline u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
 	return &t->active[fn->number];
 }
 
-/* Who jumps does not go on; then it is within the jump, where readers find who that was. */
-static u64 goes_on_at(const struct calls_span *s)
-{
-	return calls_span_calls(s) ? s->behind : s->last + 1;
-}
-
 /* The context of who is executing, called by @from, or by nobody that is known (NULL). */
 static void set_context(struct calls_thread *t, const struct calls_cell *from)
 {
@@ -50,7 +44,7 @@ static void set_context(struct calls_thread *t, const struct calls_cell *from)
 		level = *active_of(t, t->fn) = 1; /* nobody has seen it being called */
 	if (t->graph->opts.tree) {
 		t->context = calls_tree_context(t->graph, from ? from->context : t->root, t->fn,
-						from ? goes_on_at(from->span) : 0);
+						from ? from->span->last : 0);
 		return;
 	}
 	t->context = calls_context_of(t->graph, t->fn, (level < most ? level : most) - 1);

@@ -10,9 +10,9 @@
 struct calls_context {
 	struct calls_fn *fn;
 	u32 level;
-	/* With opts.tree: who has called, the thread's own for the first; where that goes on. */
+	/* With opts.tree: who has called, the thread's own for the first; by which instruction. */
 	struct calls_context *parent;
-	u64 ret;
+	u64 site;
 	u32 tid;
 	struct calls_context *next_made;
 };
@@ -20,7 +20,7 @@ struct calls_context {
 /* With opts.tree, by what they are of: a call from a context, a cell of a span. */
 struct calls_place {
 	const void *of, *what; /* NULL: free */
-	u64 ret;
+	u64 site;
 	void *found; /* NULL: not made yet */
 };
 
@@ -251,9 +251,9 @@ void calls_runs_settle(struct calls_graph *g);
 /* What was not settled is lost. */
 void calls_runs_release(struct calls_runs *r);
 
-/* calls-tree.c. The context of @fn called from @parent, which goes on at @ret. */
+/* calls-tree.c. The context of @fn, called from @parent by the instruction at @site. */
 struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,
-					 struct calls_fn *fn, u64 ret);
+					 struct calls_fn *fn, u64 site);
 struct calls_context *calls_tree_root(struct calls_graph *g, u32 tid);
 /* The place of a cell, whose `found` is NULL if there is none yet. */
 struct calls_place *calls_tree_cell(struct calls_graph *g, struct calls_span *s,

@@ -1,6 +1,7 @@
 /*
- * The tree of calls: a context for each way to a function, by who called and where that goes on. A
- * function that is on its way already has the context of its first call, so that a tree is no
+ * The tree of calls: a context for each way to a function, by who called and by which instruction.
+ * That it is, and not where the caller goes on, since behind a call that does not return another
+ * line begins, or another function. A function that is on its way already has the context of its first call, so that a tree is no
  * deeper than there are functions.
  */
 #include <stdlib.h>
@@ -8,28 +9,28 @@
 #include "base/check.h"
 #include "calls/calls-priv.h"
 
-static u64 hash_of(const void *of, const void *what, u64 ret)
+static u64 hash_of(const void *of, const void *what, u64 site)
 {
 	u64 hash = (u64)(uintptr_t)of * 0x9e3779b97f4a7c15ull ^ (u64)(uintptr_t)what;
 
-	hash = (hash ^ hash >> 29 ^ ret) * 0xbf58476d1ce4e5b9ull;
+	hash = (hash ^ hash >> 29 ^ site) * 0xbf58476d1ce4e5b9ull;
 	return hash ^ hash >> 32;
 }
 
 /* Where that is or would be: `of` is NULL then. */
 static struct calls_place *place_at(const struct calls_places *p, const void *of, const void *what,
-				    u64 ret)
+				    u64 site)
 {
-	for (u64 i = hash_of(of, what, ret);; i++) {
+	for (u64 i = hash_of(of, what, site);; i++) {
 		struct calls_place *at = &p->place[i & (p->room - 1)];
 
-		if (!at->of || (at->of == of && at->what == what && at->ret == ret))
+		if (!at->of || (at->of == of && at->what == what && at->site == site))
 			return at;
 	}
 }
 
 static struct calls_place *place_of(struct calls_places *p, const void *of, const void *what,
-				    u64 ret)
+				    u64 site)
 {
 	struct calls_place *at;
 
@@ -42,14 +43,14 @@ static struct calls_place *place_of(struct calls_places *p, const void *of, cons
 			const struct calls_place *old = &p->place[i];
 
 			if (old->of)
-				*place_at(&more, old->of, old->what, old->ret) = *old;
+				*place_at(&more, old->of, old->what, old->site) = *old;
 		}
 		free(p->place);
 		*p = more;
 	}
-	at = place_at(p, of, what, ret);
+	at = place_at(p, of, what, site);
 	if (!at->of) {
-		*at = (struct calls_place){.of = of, .what = what, .ret = ret};
+		*at = (struct calls_place){.of = of, .what = what, .site = site};
 		p->n++;
 	}
 	return at;
@@ -67,9 +68,9 @@ struct calls_context *calls_tree_root(struct calls_graph *g, u32 tid)
 }
 
 struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,
-					 struct calls_fn *fn, u64 ret)
+					 struct calls_fn *fn, u64 site)
 {
-	struct calls_place *at = place_of(&g->places, parent, fn, ret);
+	struct calls_place *at = place_of(&g->places, parent, fn, site);
 	struct calls_context *c;
 
 	if (at->found)
@@ -81,7 +82,7 @@ struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_con
 		c = calls_tree_root(g, parent->tid);
 		c->fn = fn;
 		c->parent = parent;
-		c->ret = ret;
+		c->site = site;
 	}
 	at->found = c;
 	return c;
@@ -116,8 +117,8 @@ int calls_tree_give(const struct calls_cell *c, struct calls_piece *piece, calls
 	piece->callers = callers;
 	piece->nr_callers = 0;
 	for (const struct calls_context *at = c->context;
-	     at && at->ret && piece->nr_callers < CALLERS_MAX; at = at->parent)
-		callers[piece->nr_callers++] = at->ret;
+	     at && at->site && piece->nr_callers < CALLERS_MAX; at = at->parent)
+		callers[piece->nr_callers++] = at->site;
 	return fn(piece, data);
 }
 

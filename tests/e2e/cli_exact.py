@@ -117,6 +117,19 @@ def test_call_chains():
             assert r.status == 125 and why in r.err, r
 
 
+def test_calls_that_do_not_return():
+    """They are their functions' own, and at their lines, whatever begins behind them."""
+    with scratch() as d:
+        r = run("record", "--exact", "-g", "-o", f"{d}/a", "--", os.environ["E2E_LAST_CALL"])
+        assert r.status == 0, r
+        for key, want in (("symbol", {"_start": 2009, "guilty": 2006, "wastes": 2004,
+                                      "innocent": 1}),
+                          ("line", {20: 2, 21: 2007, 22: 2004, 23: 2, 24: 2004, 25: 1})):
+            rows = report(f"{d}/a", "--children", "-s", key.replace("bol", ""))["rows"]
+            got = {x[key]: x["children_percent"] for x in rows}
+            assert got == {at: round(n / 20.09, 2) for at, n in want.items()}, (got, rows)
+
+
 def test_children():
     with scratch() as d:
         n, _, _ = exact(f"{d}/a", "sh", "-c", f"{FIXED}; {FIXED}; ({FIXED}; :); exec {FIXED} 2")
