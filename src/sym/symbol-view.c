@@ -494,6 +494,22 @@ void sym_view_find(struct sym_view *v, u32 pid, u64 addr, bool kernel, struct sy
 	place->offset = at - s->start;
 }
 
+static bool has_segments(const struct sym_map *m)
+{
+	if (!m->object->loaded)
+		load(m->object);
+	return m->object->segments;
+}
+
+/* No file that was linked lies below: so it is the program, and what it is linked with above. */
+static bool is_program(const struct sym_process *p, const struct sym_object *o)
+{
+	for (u32 i = 0; i < p->nr; i++)
+		if (has_segments(&p->maps[i]))
+			return p->maps[i].object == o;
+	return false;
+}
+
 /* The .bss of a file lies behind what is mapped of it, in memory of its own. */
 static void find_in_segment(const struct sym_process *p, u32 n, u64 addr, struct sym_data *data)
 {
@@ -502,13 +518,11 @@ static void find_in_segment(const struct sym_process *p, u32 n, u64 addr, struct
 
 	for (; n; n--) {
 		const struct sym_map *m = &p->maps[n - 1];
-		struct sym_object *o = m->object;
+		const struct sym_object *o = m->object;
 
-		if (!o->loaded)
-			load(o);
-		if (!o->segments)
+		if (!has_segments(m))
 			continue;
-		data->behind_elf = !data->mapped;
+		data->behind_program = !data->mapped && is_program(p, o);
 		if (!sym_segments_memory(o->segments, m->pgoff, addr - m->start, &at))
 			return;
 		data->elf = true;

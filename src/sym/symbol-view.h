@@ -56,10 +56,10 @@ struct sym_data {
 	const char *object; /* of the mapping, or whose .bss it is; NULL: none that is known */
 	const char *symbol; /* NULL: none */
 	bool mapped;
-	bool anonymous;  /* the mapping is of no file */
-	bool elf;        /* it is in a segment of `object` */
-	bool behind_elf; /* not mapped: what lies below is of such a file */
-	bool topmost;    /* likewise: nothing lies above but the vDSO */
+	bool anonymous;      /* the mapping is of no file */
+	bool elf;            /* it is in a segment of `object` */
+	bool behind_program; /* not mapped: what lies below is the program's */
+	bool topmost;        /* likewise: nothing lies above but the vDSO */
 };
 
 /* What is at @addr of process @pid. Memory of a program's heap and first stack may not be told. */

@@ -141,6 +141,10 @@ def test_data():
             events["cycles:u"]["period"]
         r = run("report", "-i", f"{d}/a", "-s", "data")
         assert "Data Object" in r.out and " [heap]" in r.out, r
+        exact(f"{d}/b", MISSES, "moved", options=["--machine=cachegrind", "-d"])
+        found = of_data(report(f"{d}/b", "-s", "sym,data")["L1-dcache-load-misses:u"])
+        (kind, _), n = max(found.items(), key=lambda x: x[1])
+        assert kind == "[anon]" and n >= STEPS - 64, found
 
 
 def ways(path, event):

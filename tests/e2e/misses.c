@@ -1,7 +1,7 @@
 /*
  * Walks over lists whose every step misses the first-level cache, in known functions and in data of
- * known kinds. Arguments: where the lists lie (global, heap, stack, thread, mapped), or `fork` or
- * `exec`, behind which others follow.
+ * known kinds. Arguments: where the lists lie (global, heap, stack, thread, mapped, moved), or
+ * `fork` or `exec`, behind which others follow.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -61,6 +61,16 @@ static int mapped(void)
 	return map == MAP_FAILED || !walk(build(map));
 }
 
+/* Of what mremap(2) makes no record tells. */
+static int moved(void)
+{
+	void *map = mmap(NULL, sizeof(nodes) / 2, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	map = mremap(map, sizeof(nodes) / 2, 2 * sizeof(nodes), MREMAP_MAYMOVE);
+	return map == MAP_FAILED || !walk(build(map));
+}
+
 static int thread(void)
 {
 	pthread_t t;
@@ -85,6 +95,8 @@ int main(int argc, char **argv)
 			status |= !on_stack();
 		else if (!strcmp(argv[i], "mapped"))
 			status |= mapped();
+		else if (!strcmp(argv[i], "moved"))
+			status |= moved();
 		else if (!strcmp(argv[i], "thread"))
 			status |= thread();
 		else if (!strcmp(argv[i], "fork") && fork())

@@ -71,8 +71,11 @@ static struct data_place without_symbol(struct data_view *v, u32 pid, const stru
 		return (struct data_place){"[stack]", s->name, 0};
 	if (data->mapped)
 		return (struct data_place){data->anonymous ? "[anon]" : object, NULL, data->start};
-	if (data->behind_elf)
+	if (data->behind_program)
 		return (struct data_place){"[heap]", "[heap]", 0};
+	/* The kernel does not tell of what mremap(2) makes. Between two files there is no heap. */
+	if (data->start)
+		return (struct data_place){"[anon]", NULL, data->start};
 	return (struct data_place){"[unknown]", NULL, addr};
 }
 
