@@ -153,6 +153,7 @@ def test_the_machine_whose_model_counts():
         r = compare("--baseline", kept, "-e", "instructions,cycles", "--fail-if=cycles>1%", "--",
                     FIXED, status=2)
         assert "cpu-cycles depends on" in r.out and "cycles>1%: not to be told" in r.out, r
+        assert "name a machine, as --machine=host" in r.out, r
         r = compare("--baseline", kept, "--update", "-e", "cycles", "--machine=skylake-server",
                     "--", FIXED)
         assert baseline(kept)["machine"] == "skylake-server", r
@@ -542,6 +543,51 @@ def test_baseline():
         assert baseline(fresh) == baseline(kept) and not r.err, r
 
 
+def test_baselines_of_another_input():
+    with scratch() as d:
+        kept, one, other = (os.path.join(d, name) for name in ("kept.json", "one", "other"))
+        for path, text in (one, "5\n"), (other, "5\n5\n"):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+        compare("--save", kept, "--input", one, "--", "cat")
+        for options, said in (([], "standard input was a file (--input FILE); --update keeps"),
+                              (["--input", other], "the standard input, had something else")):
+            r = compare("--baseline", kept, *options, "--", "cat", status=2)
+            assert said in r.err and not r.out, r
+        # Wherever it lies.
+        os.rename(one, f"{one}-moved")
+        compare("--baseline", kept, "--input", f"{one}-moved", "--", "cat")
+        compare("--save", kept, "--", "cat")
+        r = compare("--baseline", kept, "--input", other, "--", "cat", status=2)
+        assert f"standard input was /dev/null, and is {other}" in r.err, r
+
+
+def test_limits_that_were_not_tested():
+    with scratch() as d:
+        kept = os.path.join(d, "kept.json")
+        for words in 1, 2:
+            r = compare("--baseline", kept, "--update", "--fail-if=instructions>0", "--",
+                        *fixed(words), status=2)
+            assert "no limit of --fail-if was tested: there was nothing to compare with" in r.err, r
+            compare("--baseline", kept, "--update", "--fail-if=instructions>0", "--", *fixed(words))
+
+
+def test_command_lines_of_other_lengths():
+    """What reads its name has more to do with a longer one."""
+    with scratch() as d:
+        short, long = (os.path.join(d, name) for name in ("true", "true" * 20))
+        for path in short, long:
+            shutil.copy(shutil.which("true"), path)
+        for a, b, said in ((short, long, "B's command line is 76 bytes longer than A's"),
+                           (long, short, "B's command line is 76 bytes shorter than A's")):
+            for options in [], ["--format=markdown"]:
+                r = compare(*options, *vs([a], [b]))
+                assert said in r.out, r
+        assert "command line is" not in compare(*vs([short], [short])).out
+        # They read no name.
+        assert "command line is" not in compare(*vs(fixed(1), [*fixed(1)])).out
+
+
 def test_baselines_that_do_not_fit():
     with scratch() as d:
         kept = os.path.join(d, "baseline.json")
@@ -595,7 +641,8 @@ def test_baselines_that_do_not_fit():
         # Counts that it does not have are not compared, and gates on them not judged.
         r = compare("--baseline", kept, "--seed=4", "-e", "instructions,anyperf/taken/",
                     "--fail-if=anyperf/taken/>1%", "--", "true", status=2)
-        assert "the baseline has no count of it" in r.out, r
+        assert re.search(r"anyperf/taken/u +<not counted> +[1-9].*\n +the baseline has no count of it",
+                         r.out), r
         edited(kept, counts=[{"event": "instructions:u", "min": 5, "value": 4, "max": 9}, 7])
         r = compare("--baseline", kept, "--seed=4", "--", "true")
         assert r.out.count("the baseline has no count of it") == 2, r

@@ -65,6 +65,8 @@ static void write_baseline(const struct compare_job *job, FILE *out)
 		json_str(&j, "from", job->opts.from);
 		json_str(&j, "to", job->opts.to);
 	}
+	if (*job->input_hash)
+		json_str(&j, "input", job->input_hash);
 	json_str(&j, "build_id", facts.build_id);
 	json_object(&j, "environment");
 	for (char **entry = job->environment; *entry; entry++) {

@@ -233,6 +233,20 @@ static void compare_region(const struct compare_job *job, const struct json_text
 		       to, now_from, now_to);
 }
 
+static void compare_input(const struct compare_job *job, const struct json_text *t,
+			  struct differences *d)
+{
+	const char *was = json_member_text(t, t->values, "input");
+	const char *now = *job->input_hash ? job->opts.input : NULL;
+
+	if (!was && now)
+		differ(d, "standard input was /dev/null, and is %.100s", now);
+	else if (was && !now)
+		differ(d, "standard input was a file (--input FILE)");
+	else if (was && strcmp(was, job->input_hash) != 0)
+		differ(d, "%.100s, the standard input, had something else", now);
+}
+
 static void compare_facts(const struct compare_job *job, const struct baseline *b,
 			  struct differences *d)
 {
@@ -244,6 +258,7 @@ static void compare_facts(const struct compare_job *job, const struct baseline *
 	compare_facts_of(job, side, &now);
 	if (!is_same_argv(b->argv, side->argv))
 		differ(d, "the command line was another");
+	compare_input(job, t, d);
 	compare_variables(job, t, d);
 	compare_region(job, t, d);
 	compare_text(t, "cpu_vendor", "the CPU's vendor", now.vendor, d);

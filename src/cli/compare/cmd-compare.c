@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "cli/compare/compare-facts.h"
 #include "cli/compare/compare-symbols.h"
 #include "cli/report/report.h"
 #include "cli/report/uncounted.h"
@@ -75,6 +76,23 @@ static int fill_standard(const struct compare_job *job)
 	return 0;
 }
 
+/* Of all that a file has, or of its name, if that is a device, which has no end. */
+static void hash_input(struct compare_job *job, bool regular)
+{
+	static char piece[1 << 16];
+	u64 hash = COMPARE_HASH;
+	off_t at = 0;
+	ssize_t n;
+
+	while (regular && (n = pread(job->input, piece, sizeof(piece), at)) > 0) {
+		hash = compare_hash_more(hash, piece, (size_t)n);
+		at += n;
+	}
+	if (!regular)
+		hash = compare_hash_more(hash, job->opts.input, strlen(job->opts.input));
+	snprintf(job->input_hash, sizeof(job->input_hash), "%016llx", (unsigned long long)hash);
+}
+
 /* What runs read, each from its beginning. */
 static int open_input(struct compare_job *job)
 {
@@ -85,12 +103,14 @@ static int open_input(struct compare_job *job)
 	if (job->input < 0)
 		return command_error(&cmd_compare, "--input: cannot read '%s': %s", path,
 				     strerror(errno));
-	if (!fstat(job->input, &st) && !S_ISREG(st.st_mode) && job->opts.input &&
-	    lseek(job->input, 0, SEEK_CUR) < 0)
+	if (!job->opts.input || fstat(job->input, &st))
+		return 0;
+	if (!S_ISREG(st.st_mode) && lseek(job->input, 0, SEEK_CUR) < 0)
 		return command_error(&cmd_compare,
 				     "--input: '%s' can be read only once, and there are several "
 				     "runs",
 				     path);
+	hash_input(job, S_ISREG(st.st_mode));
 	return 0;
 }
 
@@ -187,6 +207,12 @@ static int compare(struct compare_job *job)
 		status = compare_judge(job);
 		if (compare_baseline_save(job))
 			return cmd_compare.failure;
+		if (job->opts.update && job->nr_sides == 1 && job->opts.nr_gates) {
+			command_error(&cmd_compare,
+				      "no limit of --fail-if was tested: there was nothing to "
+				      "compare with; from now on there is");
+			status = 2;
+		}
 	}
 	say_uncounted(job);
 	if (compare_is_interrupted(job) && !has_results(job))

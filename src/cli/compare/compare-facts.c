@@ -15,12 +15,17 @@
 #include "elf/build-id.h"
 #include "lib/machine/machine-pmu.h"
 
+u64 compare_hash_more(u64 hash, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ (u8)bytes[i]) * 0x100000001b3;
+	return hash;
+}
+
 void compare_hash(const char *text, char hex[17])
 {
-	u64 hash = 0xcbf29ce484222325; /* Fowler, Noll and Vo, 1a */
+	u64 hash = compare_hash_more(COMPARE_HASH, text, strlen(text));
 
-	for (; *text; text++)
-		hash = (hash ^ (u8)*text) * 0x100000001b3;
 	snprintf(hex, 17, "%016llx", (unsigned long long)hash);
 }
 

@@ -36,4 +36,8 @@ must_check bool compare_find_program(const struct compare_job *job, const char *
 /* Of a variable's value, in hexadecimal: enough to see that it is another, and not what it is. */
 void compare_hash(const char *text, char hex[17]);
 
+#define COMPARE_HASH 0xcbf29ce484222325ull /* of nothing: Fowler, Noll and Vo, 1a */
+/* That of what @hash is of, with @bytes behind it. */
+u64 compare_hash_more(u64 hash, const char *bytes, size_t n);
+
 #endif

@@ -199,7 +199,8 @@ const struct option compare_option_table[] = {
 		 "the same on every machine."},
 	{OPTION_FLAG, 0, "update", AT(update),
 	 .help = "with --baseline: keep the new counts in FILE, whatever the comparison says",
-	 .more = "FILE is made if it does not exist."},
+	 .more = "FILE is made if it does not exist. Where nothing could be compared limits of --fail-if are "
+		 "not tested, and anyperf exits with 2."},
 
 	{OPTION_GROUP, .help = "How to print"},
 	{OPTION_STR, 0, "format", "FORMAT", AT(format), .words = formats,

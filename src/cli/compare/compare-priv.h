@@ -89,7 +89,8 @@ struct compare_job {
 	struct signals signals;
 	int no_output; /* descriptors that the commands get */
 	int input;
-	bool progress; /* somebody looks at standard error */
+	char input_hash[17]; /* of what --input has; "": there is none */
+	bool progress;       /* somebody looks at standard error */
 	const char
 		*elsewhere; /* what a baseline was made with that some programs look at; or NULL */
 	struct baseline *stored;       /* what sides[0] is of; owned; NULL: there is none */

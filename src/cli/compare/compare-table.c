@@ -199,6 +199,15 @@ void compare_print_markdown(const struct compare_job *job, FILE *out)
 			"\nThe baseline was made %s: a program that asks for that may count "
 			"differently.\n",
 			job->elsewhere);
+	for (u32 i = 1; i < job->nr_sides; i++) {
+		char text[400];
+
+		if (!compare_lengths_text(job, &job->sides[i], text, sizeof(text)))
+			continue;
+		putc('\n', out);
+		markdown_text(out, text);
+		fputs(".\n", out);
+	}
 	for (u32 i = 0; i < job->nr_sides; i++) {
 		char used[200];
 

@@ -48,15 +48,29 @@ static void print_change(const struct compare_text *t, double value, int width)
 	fprintf(t->out, "%*s", width, buf);
 }
 
-/* What the PMU says comes before what a baseline does not have. */
+static void print_median(const struct compare_text *t, const struct side_count *c)
+{
+	fputc(' ', t->out);
+	if (c->runs)
+		print_number(t, (double)side_count_median(c), COUNT_WIDTH);
+	else
+		fprintf(t->out, "%*s", COUNT_WIDTH, "<not counted>");
+}
+
+/* @b is @a where there is no other. What the PMU says comes before what a baseline lacks. */
 static void print_refused(const struct compare_text *t, const struct side_count *a,
 			  const struct side_count *b)
 {
 	const struct side_count *c = b->refused ? b : a;
 
-	fprintf(t->out, "  %-*s %*s\n", NAME_WIDTH, c->name, COUNT_WIDTH, "<not counted>");
+	fprintf(t->out, "  %-*s", NAME_WIDTH, c->name);
+	print_median(t, a);
+	if (b->runs)
+		print_median(t, b);
+	fputc('\n', t->out);
 	if (c->refused)
-		fprintf(t->out, "      %s\n", c->why.why + c->why.about);
+		fprintf(t->out, "      %s%s%s\n", c->why.why + c->why.about,
+			c->why.remedy[0] ? "; " : "", c->why.remedy);
 }
 
 static void print_range(const struct compare_text *t, const struct compare_side *side,
@@ -118,6 +132,39 @@ static void print_sources(const struct compare_text *t, const struct compare_sid
 	fputs(*joint == 'T' ? "\n" : ".\n", t->out);
 }
 
+static size_t argv_size(char *const *argv)
+{
+	size_t size = 0;
+
+	for (; *argv; argv++)
+		size += strlen(*argv) + 1;
+	return size;
+}
+
+bool compare_lengths_text(const struct compare_job *job, const struct compare_side *side, char *buf,
+			  size_t size)
+{
+	const struct compare_side *first = &job->sides[0];
+	size_t was = argv_size(first->argv), is = argv_size(side->argv);
+	bool differ = false;
+
+	if (job->stored || was == is || !first->count_runs || !side->count_runs)
+		return false;
+	for (u32 i = 0; i < first->nr_counts && i < side->nr_counts; i++)
+		differ |= first->counts[i].runs && side->counts[i].runs &&
+			  side_count_median(&first->counts[i]) !=
+				  side_count_median(&side->counts[i]);
+	if (!differ)
+		return false;
+	snprintf(
+		buf, size,
+		"%s's command line is %zu bytes %s than %s's: that may change counts. Use paths of "
+		"one length",
+		side->name, is > was ? is - was : was - is, is > was ? "longer" : "shorter",
+		first->name);
+	return true;
+}
+
 static void print_counts(const struct compare_job *job, const struct compare_text *t,
 			 const struct compare_side *side)
 {
@@ -168,7 +215,11 @@ void compare_print_text(const struct compare_job *job)
 	if (job->rounds)
 		compare_times_text(job, t.out, isatty(fileno(t.out)) ? t.width : 0);
 	for (u32 i = 0; i < job->nr_sides; i++) {
+		char text[400];
+
 		print_sources(&t, &job->sides[i]);
+		if (i && compare_lengths_text(job, &job->sides[i], text, sizeof(text)))
+			fprintf(t.out, "\n  %s.\n", text);
 	}
 	if (job->elsewhere)
 		fprintf(t.out,

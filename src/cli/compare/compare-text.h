@@ -10,6 +10,13 @@ void compare_quantity_text(enum timed_quantity q, double value, char *buf, size_
 /* What an interval says of a quantity, a few words. */
 const char *compare_verdict(enum timed_quantity q, const struct ratio *r);
 
+/*
+ * That @side's command line is longer or shorter than the first one's, a sentence, if it may be why
+ * counts differ; false: it is not.
+ */
+bool compare_lengths_text(const struct compare_job *job, const struct compare_side *side, char *buf,
+			  size_t size);
+
 const char *compare_result_name(enum gate_result result);
 
 /* A sentence without a full stop: "time>+5%: held: B is +1.0 %, between ...". */

@@ -134,8 +134,9 @@ static void print_trust(const struct compare_job *job, FILE *out)
 				"the median.\n",
 				above(&any), s.outliers, s.n, job->sides[i].name,
 				s.median > 0 ? s.max / s.median : 0);
+		/* Who takes a multiple is told from the other all the same. */
 		if (i && timed_ratio(job, &job->sides[i], TIMED_ELAPSED, &r) &&
-		    r.high - r.low > NOISY * r.value)
+		    r.high - r.low > NOISY * r.value && r.low < 2 && r.high > 0.5)
 			fprintf(out,
 				"%sThe interval of %s's time is wide: the machine is noisy. Trust "
 				"counts, or take more --runs.\n",
