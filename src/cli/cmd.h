@@ -74,4 +74,7 @@ int command_leave_status(const struct command *cmd, int parsed);
  */
 int command_error(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
 
+/* From now on it is in the name of @cmd, whose work another command does. */
+void command_speaks(const struct command *cmd);
+
 #endif

@@ -23,11 +23,18 @@ int command_leave_status(const struct command *cmd, int parsed)
 	return parsed == -2 ? 0 : cmd->failure;
 }
 
+static const struct command *speaker;
+
+void command_speaks(const struct command *cmd)
+{
+	speaker = cmd;
+}
+
 int command_error(const struct command *cmd, const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "anyperf %s: ", cmd->name);
+	fprintf(stderr, "anyperf %s: ", speaker ? speaker->name : cmd->name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);

@@ -111,6 +111,8 @@ def test_call_chains():
         for tid, period in lines(f"{d}/t", "tid,period"):
             if period.isdigit():
                 tids[tid] = tids.get(tid, 0) + int(period)
+        r = run("record", "--exact", "--toggle=nosuch*", "-o", f"{d}/n", "--", called)
+        assert r.status == 0 and "no function that --toggle=nosuch* fits was executed" in r.err, r
         for options, why in ((["--toggle=f"], "--toggle limits"),
                              (["--exact", "--call-graph=dwarf"], "not with -g dwarf")):
             r = run("record", *options, "-o", f"{d}/d", "--", "true")

@@ -145,7 +145,16 @@ def test_wrong_calls():
     r = run("top", "-G", "no-such-cgroup")
     assert r.status == 2 and r.err, r
     r = run("top", "/no/such/program")
-    assert r.status == 2 and "/no/such/program" in r.err, r
+    assert r.status == 127 and r.err.startswith("anyperf top: cannot run '/no/such/program'"), r
+    # The recorder works for it, and speaks in its name.
+    assert run("top", "-p", "99999999").err.startswith("anyperf top: there is no process"), r
+
+
+def test_status_of_a_command():
+    r = run("top", "-e", "cpu-clock:u", "--", "sh", "-c", "exit 3")
+    if r.status and re.search("perf_event_paranoid|seccomp|CAP_PERFMON", r.err):
+        raise Skip("the kernel lets nobody sample here")
+    assert r.status == 3, r
 
 
 if __name__ == "__main__":

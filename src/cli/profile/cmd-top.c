@@ -152,6 +152,7 @@ static int start_recorder(struct top_job *job, int *from)
 		close(ends[1]);
 		if (job->said >= 0)
 			(void)dup2(job->said, STDERR_FILENO);
+		command_speaks(&cmd_top);
 		_exit(record(&job->opts));
 	}
 	close(ends[1]);
@@ -372,7 +373,11 @@ static int end_of_recorder(const struct top_job *job)
 
 	while (waitpid(job->recorder, &status, 0) < 0 && errno == EINTR)
 		;
-	return WIFEXITED(status) && WEXITSTATUS(status) ? cmd_top.failure : 0;
+	if (job->over || !WIFEXITED(status))
+		return 0;
+	status = WEXITSTATUS(status);
+	return !status || (job->opts.command && status != cmd_record.failure) ? status
+									      : cmd_top.failure;
 }
 
 static void watch(struct top_job *job)
@@ -447,6 +452,13 @@ const struct command cmd_top = {
 		"the other. `q` or ^C ends it.",
 	.takes_command = true,
 	.options = table,
+	.sections =
+		(const struct section[]){
+			{"Exit status",
+			 "That of COMMAND, or 0 without one, and where top was ended. 126 if COMMAND could not "
+			 "be run, 127 if there is no such command, 2 if anyperf failed."},
+			{NULL, NULL},
+		},
 	.see_also = "anyperf-record(1), anyperf-report(1), perf-top(1)",
 	.failure = 2,
 	.run = run,

@@ -418,7 +418,13 @@ void record_output_summary(struct record_job *job)
 			      job->lost_told == 1 ? " IS" : "S ARE",
 			      (unsigned long long)job->samples, ap_sampler_pages(job->sampler),
 			      ap_sampler_pages(job->sampler) * 4);
-	if (!job->samples)
+	if (!job->samples && job->exact && job->opts.toggle)
+		command_error(
+			&cmd_record,
+			"NO SAMPLES: no function that --toggle=%s fits was executed; `anyperf "
+			"record --exact` and `anyperf report` without it show which there are",
+			job->opts.toggle);
+	else if (!job->samples)
 		command_error(&cmd_record,
 			      "NO SAMPLES: what was recorded did not run long enough, or the event "
 			      "did not occur");
