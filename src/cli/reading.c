@@ -295,8 +295,31 @@ int reading_next(struct reading *r, struct data_item *item)
 	}
 }
 
+#define CHANGED_SAID 5u
+
+/* What a reader of a recording can see of it is that functions are addresses. */
+struct changed {
+	const struct reading *r;
+	u32 n;
+};
+
+static void say_changed(const char *path, bool there, void *data)
+{
+	struct changed *c = data;
+
+	if (c->n++ < CHANGED_SAID)
+		command_error(c->r->cmd,
+			      there ? "'%s' was built anew since it was recorded: its functions "
+				      "are shown as addresses"
+				    : "'%s' is not there any more: its functions are shown as "
+				      "addresses",
+			      path);
+}
+
 void reading_say_losses(const struct reading *r)
 {
+	struct changed changed = {.r = r};
+
 	if (r->lost)
 		command_error(r->cmd, "%" PRIu64 " samples were lost when it was recorded",
 			      r->lost);
@@ -305,6 +328,9 @@ void reading_say_losses(const struct reading *r)
 			      "%" PRIu64 " samples are left out: the recording knows none of the "
 			      "events that they have counts of",
 			      r->parts.unknown);
+	sym_view_changed(r->view, say_changed, &changed);
+	if (changed.n > CHANGED_SAID)
+		command_error(r->cmd, "so is it with %u other files", changed.n - CHANGED_SAID);
 }
 
 const char *reading_comm(const struct reading *r, const struct data_item *item, char *room)

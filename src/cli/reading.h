@@ -126,7 +126,7 @@ void reading_needs(struct reading *r, struct reading_need need);
  */
 must_check int reading_next(struct reading *r, struct data_item *item);
 
-/* At the end: how many samples are missing, if any are, and why. */
+/* At the end: how many samples are missing, if any are, and why; and whose functions are. */
 void reading_say_losses(const struct reading *r);
 
 /* The thread's name, or ":TID" in @room (16 bytes). */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "sym/debug-file.h"
@@ -558,6 +559,17 @@ void sym_view_data(struct sym_view *v, u32 pid, u64 addr, struct sym_data *data)
 	}
 	if (data->anonymous || !data->mapped || data->object[0] == '/')
 		find_in_segment(p, n, addr, data);
+}
+
+void sym_view_changed(const struct sym_view *v,
+		      void (*tell)(const char *path, bool there, void *data), void *data)
+{
+	for (u32 i = 0; i < v->objects.room; i++) {
+		const struct sym_object *o = v->objects.at[i];
+
+		if (o && o->other_build && !o->symbols && o->id.size)
+			tell(o->path, !access(o->path, F_OK), data);
+	}
 }
 
 bool sym_view_module(struct sym_view *v, u32 pid, u64 addr, struct sym_module *m)

@@ -65,6 +65,13 @@ struct sym_data {
 /* What is at @addr of process @pid. Memory of a program's heap and first stack may not be told. */
 void sym_view_data(struct sym_view *v, u32 pid, u64 addr, struct sym_data *data);
 
+/*
+ * Tells of each file in which an address was looked up and that is not what was recorded any more,
+ * by its build id, and has no copy: @there is false if there is none of that name.
+ */
+void sym_view_changed(const struct sym_view *v,
+		      void (*tell)(const char *path, bool there, void *data), void *data);
+
 /* A file that is mapped where an address is. */
 struct sym_module {
 	const char *path;  /* to be opened; a name, if there are bytes */

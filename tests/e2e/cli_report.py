@@ -117,6 +117,33 @@ def test_files_of_one_name():
             assert {f"{d}/one/twin", f"{d}/two/twin", "other"} <= found, found
 
 
+def test_files_that_have_changed():
+    with scratch() as d:
+        program = f"{d}/spin"
+        shutil.copy(SPIN, program)
+        record(f"{d}/a", "-e", USER, [program, "60"])
+
+        def said():
+            # perf may keep a copy in a home.
+            r = run("report", "-i", f"{d}/a", env={"HOME": d})
+            assert r.status == 0, r
+            return r.err
+
+        assert not said()
+        # Another build, whose id has another byte.
+        notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True,
+                               check=True).stdout
+        build = bytes.fromhex(re.search("Build ID: ([0-9a-f]+)", notes)[1])
+        with open(program, "rb") as f:
+            code = f.read()
+        assert code.count(build) == 1
+        os.remove(program)
+        assert f"'{program}' is not there any more: its functions are shown as addresses" in said()
+        with open(program, "wb") as f:
+            f.write(code.replace(build, bytes([build[0] ^ 1]) + build[1:]))
+        assert f"'{program}' was built anew since it was recorded: its functions" in said()
+
+
 def test_what_a_group_has_read():
     """Of {a,b}:S only the leader samples, and says how often the other has happened."""
     with scratch() as d:
