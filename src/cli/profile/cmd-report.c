@@ -11,6 +11,9 @@ struct report_opts {
 	struct reading_filter filter;
 	const char *sort;
 	bool children;
+	bool tree;
+	enum call_order order; /* CALL_ORDER_NONE: as with perf report */
+	double least;          /* percent */
 	bool stdio;
 	bool json;
 	bool group;
@@ -30,6 +33,50 @@ static int set_group(void *into, const char *arg, char *why, size_t size)
 	return 0;
 }
 
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && !strncmp(text, word, len);
+}
+
+/* What perf report takes here, of which shapes and what is added up are always the same. */
+static int set_tree(void *into, const char *arg, char *why, size_t size)
+{
+	static const char *const kept[] = {"graph", "function", "percent"};
+	struct report_opts *o = into;
+
+	o->tree = true;
+	while (arg && *arg) {
+		size_t len = strcspn(arg, ","), i = 0;
+		char *end;
+		double n = strtod(arg, &end);
+
+		while (i < ARRAY_SIZE(kept) && !is_word(arg, len, kept[i]))
+			i++;
+		if (is_word(arg, len, "caller"))
+			o->order = CALL_ORDER_CALLER;
+		else if (is_word(arg, len, "callee"))
+			o->order = CALL_ORDER_CALLEE;
+		else if (is_word(arg, len, "none"))
+			o->tree = false;
+		else if (end == arg + len && n >= 0 && n <= 100)
+			o->least = n;
+		else if (i == ARRAY_SIZE(kept))
+			return snprintf(why, size,
+					"'%.*s' is neither caller, callee, none, nor a share in "
+					"percent",
+					(int)(len < 40 ? len : 40), arg),
+			       -1;
+		arg += len + (arg[len] == ',');
+	}
+	return 0;
+}
+
+static int set_inverted(void *into, const char *arg, char *why, size_t size)
+{
+	(void)arg;
+	return set_tree(into, "caller", why, size);
+}
+
 /* clang-format off */
 static const struct option table[] = {
 	{OPTION_GROUP, .help = "What is shown"},
@@ -38,6 +85,12 @@ static const struct option table[] = {
 	 .more = "Of an empty list all samples are one row, as with perf report."},
 	{OPTION_FLAG, 0, "children", AT(children),
 	 .help = "also add to each function what those took that it called; needs call chains"},
+	{OPTION_CALL, 'g', "call-graph", .optional = "ORDER,PERCENT", .call = set_tree,
+	 .help = "show below each function the ways to it, or with --children on from it",
+	 .more = "ORDER is `callee`, from the function to its callers, or `caller`, from who calls to who is "
+		 "called, which is the default with --children. What has less than PERCENT of all (0.5) is "
+		 "left out. With `none` there are no trees. Needs call chains."},
+	{OPTION_CALL, 'G', "inverted", .call = set_inverted, .help = "as -g caller"},
 	{OPTION_CALL, 0, "group", .optional = "EVENT", .call = set_group,
 	 .help = "show all events side by side, in the order of EVENT, or of the first one"},
 	{OPTION_FLAG, 0, "stdio", AT(stdio), .help = "print a table; there is no other form yet"},
@@ -50,8 +103,6 @@ static const struct option table[] = {
 /* clang-format on */
 
 static const struct absent_option absent_options[] = {
-	{'g', "call-graph", "call trees are not shown yet; --children adds up along call chains"},
-	{'G', "inverted", "call trees are not shown yet; --children adds up along call chains"},
 	{0, "tui", "there is no form but the table"},
 	{0, "no-children", "that is how it is without --children"},
 	{0},
@@ -125,6 +176,9 @@ static void json_row(struct json *j, const struct profile *p, const struct profi
 	json_u64(j, "samples", row->samples);
 	json_u64(j, "period", row->period);
 	json_place(j, p, row);
+	if (p->tree)
+		call_tree_json(j, "ways", row->tree, p->children ? row->children : row->period,
+			       whole, p->tree_least);
 	json_end(j);
 }
 
@@ -262,13 +316,17 @@ static int read_all(struct profile *p, struct reading *r, const struct report_op
 
 static int run(int argc, char **argv)
 {
-	struct report_opts opts = {0};
+	struct report_opts opts = {.least = 0.5};
 	int first = options_parse(&cmd_report, &opts, argc, argv), status = 0;
 	struct profile profile = {0};
 	struct reading reading;
+	char why[100];
 
 	if (first < 0)
 		return command_leave_status(&cmd_report, first);
+	/* `-g caller` is how perf has it. */
+	if (first < argc && opts.tree && !set_tree(&opts, argv[first], why, sizeof(why)))
+		first++;
 	if (first < argc)
 		return command_error(&cmd_report, "takes no argument, not '%s'; -i names the file",
 				     argv[first]),
@@ -278,7 +336,16 @@ static int run(int argc, char **argv)
 	if (opts.group && opts.children)
 		return command_error(&cmd_report, "--group and --children exclude each other"),
 		       cmd_report.failure;
+	if (opts.tree && opts.group)
+		return command_error(&cmd_report,
+				     "-g shows trees of one event, and --group all events"),
+		       cmd_report.failure;
 	profile.children = opts.children;
+	profile.tree_least = opts.least;
+	if (opts.tree)
+		profile.tree = opts.order      ? opts.order
+			       : opts.children ? CALL_ORDER_CALLER
+					       : CALL_ORDER_CALLEE;
 	if (reading_open(&reading, &cmd_report, &opts.filter, READING_BY_TIME)) {
 		status = cmd_report.failure;
 	} else {
@@ -288,6 +355,9 @@ static int run(int argc, char **argv)
 		} else {
 			profile_sort(&profile);
 			print(&profile, &reading, opts.json);
+			if (opts.tree && profile.samples && !profile.ways)
+				command_error(&cmd_report, "no sample has a call chain; `anyperf "
+							   "record -g` takes them");
 		}
 		reading_say_losses(&reading);
 	}
@@ -314,6 +384,12 @@ const struct command cmd_report = {
 			 "with all that it called, and `Self` its own. `[.]` is user mode, `[k]` the kernel. "
 			 "An address stands where nobody knows a symbol. An object stands with its folder where "
 			 "another one has the same name."},
+			{"Call trees",
+			 "With -g a tree stands below each function that has call chains (`record -g`). A branch has "
+			 "its share of all, and under it who has called that, and so on; what has no share of its "
+			 "own is all of the one above. Of a function that calls itself the longest way is shown. "
+			 "-G tells the same ways from their beginning. With --children a tree has what the function "
+			 "has called."},
 			{"Several events",
 			 "A recording of several events has a table for each. With --group there is one table, "
 			 "with the counts of all events and their shares beside each other: of an exact profile "

@@ -118,6 +118,8 @@ static void print_row(const struct profile *p, const struct profile_row *row, st
 		fprintf(out, "  %7.2f%%", profile_percent(row->children, whole));
 	fprintf(out, "  %7.2f%%  %10" PRIu64, profile_percent(row->period, whole), row->samples);
 	print_place(p, row, w, out);
+	call_tree_print(row->tree, p->children ? row->children : row->period, whole, p->tree_least,
+			out);
 }
 
 static void print_headings(const struct profile *p, struct widths w, FILE *out)

@@ -159,6 +159,49 @@ static int by_group(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* The tree of the row of function @i of a way gets the way to it, or on from it. */
+static void add_to_tree(struct profile *p, struct profile_row *row, const struct sym_place *way,
+			u32 n, u32 i, u64 period)
+{
+	if (row->tree_seen == p->samples)
+		return;
+	row->tree_seen = p->samples;
+	if (p->tree == CALL_ORDER_CALLEE)
+		call_tree_add(&row->tree, way + i + 1, n - i - 1, 1, period);
+	else if (p->children && i)
+		call_tree_add(&row->tree, way + i - 1, i, -1, period);
+	else if (!p->children)
+		call_tree_add(&row->tree, way + n - 1, n - 1, -1, period);
+}
+
+/* The functions of a sample's chain, the innermost first: their rows, and their trees. */
+static void add_way(struct profile *p, struct reading *r, const struct data_item *item,
+		    struct profile_row *own, u64 period)
+{
+	struct sym_place way[CALL_WAY_MAX];
+	u32 at[CALL_WAY_MAX], n = 0;
+	struct reading_walk walk = {0};
+	u64 addr;
+
+	for (; n < CALL_WAY_MAX && reading_walk_next(r, item, &walk, &addr); n++) {
+		reading_find(r, item, addr, walk.kernel, &way[n]);
+		if (!p->children)
+			continue;
+		own = row_at(p, r, item, addr, walk.kernel);
+		add_child(p, own, period);
+		at[n] = (u32)(own - p->rows);
+	}
+	p->ways += n > 0;
+	if (!p->children && n)
+		add_to_tree(p, own, way, n, 0, period);
+	/* Of a function that calls itself there is the longest way. */
+	for (u32 k = 0; p->children && k < n; k++) {
+		u32 i = p->tree == CALL_ORDER_CALLEE ? k : n - 1 - k;
+
+		add_to_tree(p, &p->rows[at[i]], way, n, i, period);
+	}
+}
+
 void profile_add(struct profile *p, struct reading *r, const struct data_item *item)
 {
 	u64 period = reading_period(r, item), addr;
@@ -173,6 +216,10 @@ void profile_add(struct profile *p, struct reading *r, const struct data_item *i
 	if (p->group && item->event < (int)p->group)
 		add_to_group(p, row, item->event < 0 ? 0 : (u32)item->event, period);
 	add_child(p, row, period);
+	if (p->tree) {
+		add_way(p, r, item, row, period);
+		return;
+	}
 	while (p->children && reading_walk_next(r, item, &walk, &addr))
 		add_child(p, row_at(p, r, item, addr, walk.kernel), period);
 }
@@ -249,12 +296,15 @@ void profile_sort(struct profile *p)
 		      p->group      ? by_group
 		      : p->children ? by_children
 				    : by_period);
+	for (u32 i = 0; i < p->n; i++)
+		call_tree_sort(&p->rows[i].tree);
 }
 
 static void free_row(struct profile_row *row)
 {
 	free(row->comm);
 	free(row->group);
+	call_tree_release(row->tree);
 }
 
 void profile_release(struct profile *p)

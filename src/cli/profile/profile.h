@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "cli/profile/call-tree.h"
 #include "cli/profile/data-view.h"
 #include "cli/profile/line-view.h"
 
@@ -38,12 +39,17 @@ struct profile_row {
 	u64 children;           /* the period of those that were here or in what this has called */
 	u64 seen;               /* the last sample that was added to `children` */
 	u32 nr_group;
-	u64 *group; /* with a group of events: the period of each; owned, else NULL */
+	u64 *group;             /* with a group of events: the period of each; owned, else NULL */
+	struct call_node *tree; /* owned; NULL: there is none */
+	u64 tree_seen;          /* the last sample that was added to it */
 };
 
 struct profile {
 	unsigned int keys; /* enum profile_key */
 	bool children;
+	enum call_order tree;     /* of each row, not with a group */
+	double tree_least;        /* the share of all, in percent, below which it shows nothing */
+	u64 ways;                 /* with trees: samples that have a call chain */
 	u32 group;                /* not 0: a row is of all events, of which there are so many */
 	u32 group_by;             /* the event by which rows are sorted then */
 	struct profile_row *rows; /* owned */
