@@ -44,7 +44,7 @@ static void set_context(struct calls_thread *t, const struct calls_cell *from)
 		level = *active_of(t, t->fn) = 1; /* nobody has seen it being called */
 	if (t->graph->opts.tree) {
 		t->context = calls_tree_context(t->graph, from ? from->context : t->root, t->fn,
-						from ? from->span->last : 0);
+						from ? from->span->last + 1 : 0);
 		return;
 	}
 	t->context = calls_context_of(t->graph, t->fn, (level < most ? level : most) - 1);

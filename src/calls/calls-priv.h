@@ -251,7 +251,7 @@ void calls_runs_settle(struct calls_graph *g);
 /* What was not settled is lost. */
 void calls_runs_release(struct calls_runs *r);
 
-/* calls-tree.c. The context of @fn, called from @parent by the instruction at @site. */
+/* calls-tree.c. The context of @fn, called from @parent by the instruction at @site - 1. */
 struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,
 					 struct calls_fn *fn, u64 site);
 struct calls_context *calls_tree_root(struct calls_graph *g, u32 tid);

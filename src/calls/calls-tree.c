@@ -1,8 +1,10 @@
 /*
  * The tree of calls: a context for each way to a function, by who called and by which instruction.
  * That it is, and not where the caller goes on, since behind a call that does not return another
- * line begins, or another function. A function that is on its way already has the context of its
- * first call, so that a tree is no deeper than there are functions.
+ * line begins, or another function. It is told as the byte behind its first one: who reads chains
+ * looks at the byte before each, or at it, and finds the call both times. A function that is on its
+ * way already has the context of its first call, so that a tree is no deeper than there are
+ * functions.
  */
 #include <stdlib.h>
 

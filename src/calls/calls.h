@@ -162,7 +162,7 @@ struct calls_piece {
 	const u64 *pc;
 	u32 n;
 	u64 count;
-	const u64 *callers; /* the instruction by which each has called, the nearest first */
+	const u64 *callers; /* within the instruction by which each has called, the nearest first */
 	u32 nr_callers;
 	/* Of modeled events, of which @count happened at all of them together. */
 	u32 event;

@@ -490,6 +490,7 @@ bool reading_walk_next(struct reading *r, const struct data_item *item, struct r
 
 	if (!w->at)
 		w->kernel = reading_in_kernel(item);
+	w->returns = false;
 	while (w->at < chain->nr) {
 		u64 ip = chain->ips[w->at++];
 
@@ -498,10 +499,13 @@ bool reading_walk_next(struct reading *r, const struct data_item *item, struct r
 			w->guest = ip != (u64)PERF_CONTEXT_KERNEL && ip != (u64)PERF_CONTEXT_USER;
 			if (ip == (u64)PERF_CONTEXT_USER && calls)
 				w->at = chain->nr;
+			/* First comes where that mode was. */
+			w->depth = 0;
 			continue;
 		}
 		if (w->guest)
 			continue;
+		w->returns = w->depth++ > 0;
 		*addr = ip;
 		return true;
 	}

@@ -151,8 +151,9 @@ bool reading_in_kernel(const struct data_item *item);
  */
 struct reading_walk {
 	u64 at, call;
-	u32 frame;
+	u32 frame, depth;
 	bool kernel, guest;
+	bool returns; /* a call returns to the address, and the byte before it is the call's */
 };
 bool reading_walk_next(struct reading *r, const struct data_item *item, struct reading_walk *w,
 		       u64 *addr);

@@ -73,6 +73,21 @@ def test_children():
             assert found[symbol][:3] == theirs[symbol], (symbol, found[symbol], theirs[symbol])
 
 
+def test_lines_of_callers():
+    """They are those of the calls, not of what comes behind them."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "spin.c"),
+              encoding="utf-8") as f:
+        call = next(i for i, l in enumerate(f, 1) if "\tburn(20000);" in l)
+    with scratch() as d:
+        record(f"{d}/a", "-e", USER, "-g", [SPIN, "80"])
+        r = json.loads(run("report", "--json", "--children", "-s", "sym,line", "-i",
+                           f"{d}/a").out.splitlines()[0])
+        found = {x["line"]: x["children_percent"] for x in r["rows"]
+                 if x.get("symbol") == "calls_burn" and "line" in x}
+        if found:  # a program that was built without debug information has none
+            assert found[call] > 50, (call, found)
+
+
 def test_keys():
     with scratch() as d:
         path = f"{d}/a"

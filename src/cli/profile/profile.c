@@ -184,6 +184,7 @@ static void add_way(struct profile *p, struct reading *r, const struct data_item
 	u64 addr;
 
 	for (; n < CALL_WAY_MAX && reading_walk_next(r, item, &walk, &addr); n++) {
+		addr -= walk.returns;
 		reading_find(r, item, addr, walk.kernel, &way[n]);
 		if (!p->children)
 			continue;
@@ -221,7 +222,7 @@ void profile_add(struct profile *p, struct reading *r, const struct data_item *i
 		return;
 	}
 	while (p->children && reading_walk_next(r, item, &walk, &addr))
-		add_child(p, row_at(p, r, item, addr, walk.kernel), period);
+		add_child(p, row_at(p, r, item, addr - walk.returns, walk.kernel), period);
 }
 
 static int by_period(const void *a, const void *b)

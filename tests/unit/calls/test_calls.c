@@ -621,10 +621,10 @@ TEST(a_tree_tells_each_way_to_a_function)
 	calls_finish(g);
 	EXPECT_EQ(calls_tree(g, put_piece, text), 0);
 	EXPECT_CONTAINS(text, "1000:4<;");
-	EXPECT_CONTAINS(text, "1100:5<1003 ;");
-	EXPECT_CONTAINS(text, "1200:7<1104 1003 ;");
-	EXPECT_CONTAINS(text, "1200:7<1005 ;");
-	EXPECT_CONTAINS(text, "1300:3<1207 1005 ;");
+	EXPECT_CONTAINS(text, "1100:5<1004 ;");
+	EXPECT_CONTAINS(text, "1200:7<1105 1004 ;");
+	EXPECT_CONTAINS(text, "1200:7<1006 ;");
+	EXPECT_CONTAINS(text, "1300:3<1208 1006 ;");
 	EXPECT_CONTAINS(text, "1006:1<;");
 	calls_graph_free(g);
 }
@@ -693,11 +693,11 @@ TEST(what_a_model_counts_is_that_of_each_way)
 	calls_run_modeled(t, NULL, e, 2);
 	text = modeled(g);
 	EXPECT_CONTAINS(text, "0.1000-1003@0:10<;");
-	EXPECT_CONTAINS(text, "0.1100-1104@0:10<1003 ;");
-	EXPECT_CONTAINS(text, "2.1104-1104@0:1<1003 ;");
-	EXPECT_CONTAINS(text, "0.1200-1206@0:10<1104 1003 ;");
-	EXPECT_CONTAINS(text, "1.1201-1201@7008:2<1104 1003 ;");
-	EXPECT_CONTAINS(text, "1.1201-1201@7008:2<1005 ;");
+	EXPECT_CONTAINS(text, "0.1100-1104@0:10<1004 ;");
+	EXPECT_CONTAINS(text, "2.1104-1104@0:1<1004 ;");
+	EXPECT_CONTAINS(text, "0.1200-1206@0:10<1105 1004 ;");
+	EXPECT_CONTAINS(text, "1.1201-1201@7008:2<1105 1004 ;");
+	EXPECT_CONTAINS(text, "1.1201-1201@7008:2<1006 ;");
 	EXPECT_EQ(modeled_sum[0], 70);
 	EXPECT_EQ(modeled_sum[1], 8);
 	EXPECT_EQ(modeled_sum[3], 5);
@@ -728,10 +728,10 @@ TEST(what_a_path_costs_is_that_of_its_parts)
 	text = modeled(g);
 	EXPECT_CONTAINS(text, "0.1000-1001@0:5<;");
 	EXPECT_CONTAINS(text, "0.1001-1001@0:3<;");
-	EXPECT_CONTAINS(text, "0.1100-1102@0:8<1001 ;");
+	EXPECT_CONTAINS(text, "0.1100-1102@0:8<1002 ;");
 	EXPECT_CONTAINS(text, "1.1000-1000@0:1<;");
 	EXPECT_CONTAINS(text, "1.1001-1001@0:2<;");
-	EXPECT_CONTAINS(text, "1.1102-1102@0:4<1001 ;");
+	EXPECT_CONTAINS(text, "1.1102-1102@0:4<1002 ;");
 	EXPECT_EQ(modeled_sum[0], 16);
 	EXPECT_EQ(modeled_sum[1], 7);
 	EXPECT_EQ(modeled_sum[2], 8);
