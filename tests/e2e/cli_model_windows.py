@@ -255,11 +255,12 @@ def test_what_is_said():
 
 def test_what_is_wrong():
     for text in ("", "x", "5", "20K", "20K/", "20K/1Mx", "0/5", "20K/0", "999/9990", "20K/50K",
-                 "20K/2000M", "-1/5", "99999999999999999999/1M", "1M/20K"):
+                 "20K/2000M", "20K/2G", "-1/5", "99999999999999999999/1M", "1M/20K"):
         r = run("stat", "--machine", "zen4", "--model-windows", text, "-e", "cycles:u", "--",
                 "true")
         assert r.status and "--model-windows" in r.err, (text, r)
-        assert ("more than 2^30" in r.err) == (text in ("20K/2000M", "99999999999999999999/1M")), r
+        large = text in ("20K/2000M", "20K/2G", "99999999999999999999/1M")
+        assert ("more than 2^30" in r.err) == large, r
 
 
 def test_who_joins_has_what_the_session_has():

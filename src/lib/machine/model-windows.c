@@ -10,22 +10,23 @@
 #define WINDOW_AUTO 20000u
 
 /*
- * A number with K or M behind it perhaps; *@at is moved past it. 0: none. One above WINDOW_MOST is
- * too large.
+ * A number with K, M or G behind it perhaps; *@at is moved past it. 0: none. One above WINDOW_MOST
+ * is too large.
  */
 static u32 number(const char **at)
 {
+	static const char units[] = "KMG";
 	unsigned long long n;
+	const char *unit;
 	char *end;
 
 	if (**at < '0' || **at > '9')
 		return 0;
 	n = strtoull(*at, &end, 10);
-	if (*end == 'K' && n <= WINDOW_MOST)
+	unit = *end ? strchr(units, *end) : NULL;
+	for (const char *u = units; unit && u <= unit && n <= WINDOW_MOST; u++)
 		n *= 1000;
-	else if (*end == 'M' && n <= WINDOW_MOST)
-		n *= 1000000;
-	*at = end + (*end == 'K' || *end == 'M');
+	*at = end + (unit != NULL);
 	return n > WINDOW_MOST ? WINDOW_MOST + 1 : (u32)n;
 }
 
