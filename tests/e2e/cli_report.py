@@ -102,7 +102,37 @@ def test_keys():
         assert "100.00%" not in report(path) or "spin" in only
         assert "# no samples" in report(path, "-c", "nobody")
         r = run("report", "-i", path, "-s", "x")
-        assert r.status == 2 and "'x' is none of comm, dso, sym" in r.err, r
+        assert r.status == 2 and "'x' is none of pid, tid, cpu, comm, dso" in r.err, r
+
+
+def test_tasks_and_cpus():
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "-e", USER, ["sh", "-c", f"{SPIN} 80 & {SPIN} 160; wait"])
+        r = json.loads(run("report", "--json", "-s", "tid,comm", "-i", path).out.splitlines()[0])
+        spins = [x for x in r["rows"] if x["comm"] == "spin"]
+        assert len({x["tid"] for x in spins}) >= 2, r
+        one, two = sorted(x["percent"] for x in spins)[-2:]
+        assert one < two, r
+        # The smaller one is left out of a table of what has more.
+        r = json.loads(run("report", "--json", "-s", "pid", "--percent-limit", (one + two) / 2,
+                           "-i", path).out.splitlines()[0])
+        assert [x["percent"] for x in r["rows"]] == [two] and r["rows"][0]["pid"] > 1, r
+        text = report(path, "-s", "cpu,tid,comm")
+        assert re.search(r"^# Overhead +Samples +Tid  CPU  Command", text, re.M), text
+        mine = {int(cpu): share for share, cpu in
+                re.findall(r"^ +(\d+\.\d\d%) +\d+ +(\d+)$", report(path, "-s", "cpu"), re.M)}
+        assert sum(float(share[:-1]) for share in mine.values()) > 99.9 and n, mine
+        if shutil.which("perf"):
+            p = subprocess.run(["perf", "report", "--stdio", "-s", "cpu", "-i", path], env=ENV,
+                               capture_output=True, text=True, check=True, timeout=60)
+            assert mine == {int(cpu): share for share, cpu in
+                            re.findall(r"^ +(\d+\.\d\d%) +(\d+)", p.stdout, re.M)}, p.stdout
+        r = run("report", "-i", path, "--percent-limit=x")
+        assert r.status == 2 and "'x' is no share in percent" in r.err, r
+        record(f"{d}/b", "-e", USER, "-i", [SPIN, "5"])
+        r = run("report", "-i", f"{d}/b", "-s", "cpu")
+        assert r.status == 2 and "--sort=cpu: the samples of" in r.err, r
 
 
 def test_namesakes():

@@ -11,6 +11,7 @@ struct report_opts {
 	struct reading_filter filter;
 	const char *sort;
 	bool children;
+	double percent_limit;
 	bool tree;
 	enum call_order order; /* CALL_ORDER_NONE: as with perf report */
 	double least;          /* percent */
@@ -31,6 +32,18 @@ static int set_group(void *into, const char *arg, char *why, size_t size)
 	o->group = true;
 	o->group_by = arg;
 	return 0;
+}
+
+static int set_limit(void *into, const char *arg, char *why, size_t size)
+{
+	struct report_opts *o = into;
+	char *end;
+
+	o->percent_limit = strtod(arg, &end);
+	if (end != arg && !*end && o->percent_limit >= 0 && o->percent_limit <= 100)
+		return 0;
+	snprintf(why, size, "'%.40s' is no share in percent", arg);
+	return -1;
 }
 
 static bool is_word(const char *text, size_t len, const char *word)
@@ -81,10 +94,12 @@ static int set_inverted(void *into, const char *arg, char *why, size_t size)
 static const struct option table[] = {
 	{OPTION_GROUP, .help = "What is shown"},
 	{OPTION_STR, 's', "sort", "KEYS", AT(sort),
-	 .help = "add up by these keys: comm, dso, sym, line, data (comm,dso,sym)",
+	 .help = "add up by these keys: pid, tid, cpu, comm, dso, sym, line, data (comm,dso,sym)",
 	 .more = "Of an empty list all samples are one row, as with perf report."},
 	{OPTION_FLAG, 0, "children", AT(children),
 	 .help = "also add to each function what those took that it called; needs call chains"},
+	{OPTION_CALL, 0, "percent-limit", "PERCENT", .call = set_limit,
+	 .help = "leave out what has less than PERCENT of all"},
 	{OPTION_CALL, 'g', "call-graph", .optional = "ORDER,PERCENT", .call = set_tree,
 	 .help = "show below each function the ways to it, or with --children on from it",
 	 .more = "ORDER is `callee`, from the function to its callers, or `caller`, from who calls to who is "
@@ -113,10 +128,12 @@ static int parse_keys(const char *text, unsigned int *keys)
 	static const struct {
 		const char *name;
 		unsigned int key;
-	} names[] = {{"comm", PROFILE_COMM},  {"dso", PROFILE_OBJECT},
-		     {"sym", PROFILE_SYMBOL}, {"symbol", PROFILE_SYMBOL},
-		     {"line", PROFILE_LINE},  {"srcline", PROFILE_LINE},
-		     {"data", PROFILE_DATA},  {"symbol_daddr", PROFILE_DATA}};
+	} names[] = {{"comm", PROFILE_COMM},        {"dso", PROFILE_OBJECT},
+		     {"pid", PROFILE_PID},          {"tid", PROFILE_TID},
+		     {"cpu", PROFILE_CPU},          {"sym", PROFILE_SYMBOL},
+		     {"symbol", PROFILE_SYMBOL},    {"line", PROFILE_LINE},
+		     {"srcline", PROFILE_LINE},     {"data", PROFILE_DATA},
+		     {"symbol_daddr", PROFILE_DATA}};
 
 	*keys = text ? 0 : PROFILE_COMM | PROFILE_OBJECT | PROFILE_SYMBOL;
 	while (text && *text) {
@@ -127,7 +144,8 @@ static int parse_keys(const char *text, unsigned int *keys)
 			i++;
 		if (i == ARRAY_SIZE(names))
 			return command_error(&cmd_report,
-					     "--sort: '%.*s' is none of comm, dso, sym, line, data",
+					     "--sort: '%.*s' is none of pid, tid, cpu, comm, dso, "
+					     "sym, line, data",
 					     (int)(len < 40 ? len : 40), text);
 		*keys |= names[i].key;
 		text += len + (text[len] == ',');
@@ -139,6 +157,12 @@ static void json_place(struct json *j, const struct profile *p, const struct pro
 {
 	char text[24];
 
+	if (p->keys & PROFILE_PID)
+		json_s64(j, "pid", (s32)row->pid);
+	if (p->keys & PROFILE_TID)
+		json_s64(j, "tid", (s32)row->tid);
+	if (p->keys & PROFILE_CPU)
+		json_u64(j, "cpu", row->cpu);
 	if (row->comm)
 		json_str(j, "comm", row->comm);
 	if (row->object)
@@ -246,7 +270,7 @@ static void json_event(const struct profile *p, struct reading *r, int event)
 	json_machine(&j, r);
 	json_array(&j, "rows");
 	for (u32 i = 0; i < p->n; i++)
-		if (p->rows[i].event == event)
+		if (p->rows[i].event == event && profile_shows(p, &p->rows[i]))
 			json_row(&j, p, &p->rows[i]);
 	json_end(&j);
 	json_end(&j);
@@ -342,6 +366,7 @@ static int run(int argc, char **argv)
 		       cmd_report.failure;
 	profile.children = opts.children;
 	profile.tree_least = opts.least;
+	profile.least = opts.percent_limit;
 	if (opts.tree)
 		profile.tree = opts.order      ? opts.order
 			       : opts.children ? CALL_ORDER_CALLER
@@ -350,6 +375,12 @@ static int run(int argc, char **argv)
 		status = cmd_report.failure;
 	} else {
 		reading.data_maps = profile.keys & PROFILE_DATA;
+		if (profile.keys & PROFILE_CPU)
+			reading_needs(
+				&reading,
+				(struct reading_need){
+					PERF_SAMPLE_CPU, "--sort=cpu", "CPU",
+					"`anyperf record` records it without -i and --exact"});
 		if (read_all(&profile, &reading, &opts)) {
 			status = cmd_report.failure;
 		} else {

@@ -93,6 +93,12 @@ static void print_place(const struct profile *p, const struct profile_row *row, 
 	bool more = p->keys & (PROFILE_LINE | PROFILE_DATA);
 	char room[300];
 
+	if (p->keys & PROFILE_PID)
+		fprintf(out, "  %7" PRId32, (s32)row->pid);
+	if (p->keys & PROFILE_TID)
+		fprintf(out, "  %7" PRId32, (s32)row->tid);
+	if (p->keys & PROFILE_CPU)
+		fprintf(out, "  %3" PRIu32, row->cpu);
 	if (p->keys & PROFILE_COMM)
 		print_name(out, "  ", w.comm, row->comm);
 	if (p->keys & PROFILE_OBJECT)
@@ -107,6 +113,13 @@ static void print_place(const struct profile *p, const struct profile_row *row, 
 		print_name(out, "  ", 0, data_of(row, room));
 	}
 	fputc('\n', out);
+}
+
+bool profile_shows(const struct profile *p, const struct profile_row *row)
+{
+	u64 part = p->children ? row->children : row->period;
+
+	return profile_percent(part, p->period[row->event]) >= p->least;
 }
 
 static void print_row(const struct profile *p, const struct profile_row *row, struct widths w,
@@ -126,6 +139,12 @@ static void print_headings(const struct profile *p, struct widths w, FILE *out)
 {
 	bool more = p->keys & (PROFILE_LINE | PROFILE_DATA);
 
+	if (p->keys & PROFILE_PID)
+		fprintf(out, "  %7s", "Pid");
+	if (p->keys & PROFILE_TID)
+		fprintf(out, "  %7s", "Tid");
+	if (p->keys & PROFILE_CPU)
+		fprintf(out, "  %3s", "CPU");
 	if (p->keys & PROFILE_COMM)
 		fprintf(out, "  %-*s", w.comm, "Command");
 	if (p->keys & PROFILE_OBJECT)
@@ -152,7 +171,7 @@ void profile_print(const struct profile *p, const struct reading *r, int event, 
 	print_headings(p, w, out);
 	fprintf(out, "\n#\n");
 	for (u32 i = 0; i < p->n && rows; i++)
-		if (p->rows[i].event == event && rows--)
+		if (p->rows[i].event == event && profile_shows(p, &p->rows[i]) && rows--)
 			print_row(p, &p->rows[i], w, out);
 	fputc('\n', out);
 }

@@ -23,6 +23,7 @@ static u64 hash_of(const struct profile_row *row)
 	hash = hash_text(hash * 31, row->data.name);
 	hash ^= (row->addr + (row->data.addr << 1) + row->line) * 0x9e3779b97f4a7c15ull;
 	hash ^= (u64)row->event << 40 ^ (u64)row->kernel << 39;
+	hash ^= ((u64)row->tid << 32 ^ (u64)row->pid << 16 ^ row->cpu) * 0xff51afd7ed558ccdull;
 	return hash ^ hash >> 29;
 }
 
@@ -34,6 +35,7 @@ static bool same_text(const char *a, const char *b)
 static bool same(const struct profile_row *a, const struct profile_row *b)
 {
 	return a->event == b->event && a->addr == b->addr && a->kernel == b->kernel &&
+	       a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
 	       same_text(a->symbol, b->symbol) && same_text(a->object, b->object) &&
 	       same_text(a->comm, b->comm) && a->line == b->line && same_text(a->file, b->file) &&
 	       a->data.addr == b->data.addr && same_text(a->data.object, b->data.object) &&
@@ -95,6 +97,12 @@ static struct profile_row *row_at(struct profile *p, struct reading *r,
 	char room[16];
 
 	reading_find(r, item, addr, kernel, &at);
+	if (p->keys & PROFILE_PID)
+		key.pid = item->record.id.pid;
+	if (p->keys & PROFILE_TID)
+		key.tid = item->record.id.tid;
+	if (p->keys & PROFILE_CPU)
+		key.cpu = item->record.id.cpu;
 	if (p->keys & PROFILE_COMM)
 		key.comm = (char *)reading_comm(r, item, room);
 	if (p->keys & PROFILE_OBJECT)

@@ -20,10 +20,14 @@ enum profile_key {
 	PROFILE_SYMBOL = 1 << 2,
 	PROFILE_LINE = 1 << 3, /* of the source */
 	PROFILE_DATA = 1 << 4, /* that was accessed */
+	PROFILE_PID = 1 << 5,
+	PROFILE_TID = 1 << 6,
+	PROFILE_CPU = 1 << 7,
 };
 
 struct profile_row {
 	int event;
+	u32 pid, tid, cpu;  /* 0 unless asked for */
 	char *comm;         /* owned; NULL unless asked for */
 	const char *object; /* NULL unless asked for */
 	bool in_full;       /* another row's object has its base name; `data_in_full` likewise */
@@ -47,6 +51,7 @@ struct profile_row {
 struct profile {
 	unsigned int keys; /* enum profile_key */
 	bool children;
+	double least;             /* the share of all, in percent, below which no row is shown */
 	enum call_order tree;     /* of each row, not with a group */
 	double tree_least;        /* the share of all, in percent, below which it shows nothing */
 	u64 ways;                 /* with trees: samples that have a call chain */
@@ -72,6 +77,9 @@ void profile_sort(struct profile *p);
 /* Prints the table of one event, at most @rows of it. */
 void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows,
 		   FILE *out);
+
+/* Whether it has the least share that a row is to have. */
+bool profile_shows(const struct profile *p, const struct profile_row *row);
 
 /* The same for a group, of all events. */
 void profile_print_group(const struct profile *p, const struct reading *r, FILE *out);
