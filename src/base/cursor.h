@@ -16,7 +16,8 @@ struct cursor {
 
 static inline struct cursor cursor_over(const void *bytes, size_t len)
 {
-	return (struct cursor){.pos = bytes, .end = (const u8 *)bytes + len};
+	/* Nothing may be nowhere, and C has no sum of that. */
+	return (struct cursor){.pos = bytes, .end = len ? (const u8 *)bytes + len : bytes};
 }
 
 static inline size_t cursor_left(const struct cursor *c)

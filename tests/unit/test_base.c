@@ -63,3 +63,13 @@ TEST(cursor_never_reads_past_the_end)
 	EXPECT_EQ(cursor_u8(&c), 0);
 	free(bytes);
 }
+
+/* As a section that a file does not have is; a sanitizer minds a sum with NULL. */
+TEST(cursor_over_nothing)
+{
+	struct cursor c = cursor_over(NULL, 0);
+
+	EXPECT_EQ(cursor_left(&c), 0);
+	EXPECT_EQ(cursor_u8(&c), 0);
+	EXPECT(c.torn);
+}
