@@ -128,6 +128,10 @@ def test_tasks_and_cpus():
                                capture_output=True, text=True, check=True, timeout=60)
             assert mine == {int(cpu): share for share, cpu in
                             re.findall(r"^ +(\d+\.\d\d%) +(\d+)", p.stdout, re.M)}, p.stdout
+        all_rows, some = (json.loads(run("report", "--json", "--group", "-s", "tid,sym", *limit,
+                                         "-i", path).out.splitlines()[0])["rows"]
+                          for limit in ([], ["--percent-limit=1"]))
+        assert 0 < len(some) < len(all_rows) and some == all_rows[:len(some)], (some, all_rows)
         r = run("report", "-i", path, "--percent-limit=x")
         assert r.status == 2 and "'x' is no share in percent" in r.err, r
         record(f"{d}/b", "-e", USER, "-i", [SPIN, "5"])

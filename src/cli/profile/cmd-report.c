@@ -99,7 +99,7 @@ static const struct option table[] = {
 	{OPTION_FLAG, 0, "children", AT(children),
 	 .help = "also add to each function what those took that it called; needs call chains"},
 	{OPTION_CALL, 0, "percent-limit", "PERCENT", .call = set_limit,
-	 .help = "leave out what has less than PERCENT of all"},
+	 .help = "leave out what has less than PERCENT of all, with --group of the event that orders"},
 	{OPTION_CALL, 'g', "call-graph", .optional = "ORDER,PERCENT", .call = set_tree,
 	 .help = "show below each function the ways to it, or with --children on from it",
 	 .more = "ORDER is `callee`, from the function to its callers, or `caller`, from who calls to who is "
@@ -250,7 +250,8 @@ static void json_group(const struct profile *p, struct reading *r)
 	json_machine(&j, r);
 	json_array(&j, "rows");
 	for (u32 i = 0; i < p->n; i++)
-		json_group_row(&j, p, &p->rows[i]);
+		if (profile_shows(p, &p->rows[i]))
+			json_group_row(&j, p, &p->rows[i]);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);

@@ -118,8 +118,9 @@ static void print_place(const struct profile *p, const struct profile_row *row, 
 bool profile_shows(const struct profile *p, const struct profile_row *row)
 {
 	u64 part = p->children ? row->children : row->period;
+	u32 event = p->group ? p->group_by : (u32)row->event;
 
-	return profile_percent(part, p->period[row->event]) >= p->least;
+	return event >= p->events || profile_percent(part, p->period[event]) >= p->least;
 }
 
 static void print_row(const struct profile *p, const struct profile_row *row, struct widths w,
@@ -207,6 +208,8 @@ void profile_print_group(const struct profile *p, const struct reading *r, FILE 
 	for (u32 i = 0; i < p->n; i++) {
 		const struct profile_row *row = &p->rows[i];
 
+		if (!profile_shows(p, row))
+			continue;
 		fputc(' ', out);
 		for (u32 e = 0; e < p->group; e++) {
 			u64 n = row->group ? row->group[e] : 0;
