@@ -427,7 +427,8 @@ const struct command cmd_report = {
 			 "with the counts of all events and their shares beside each other: of an exact profile "
 			 "(`anyperf record --exact --machine`) what each function, line or variable costs."},
 			{"Lines and data",
-			 "`line` is the line of the source, from the file's debug information. `data` is what "
+			 "`line` is the line of the source, from the file's debug information; of a caller it is "
+			 "that of the call, where perf report has what comes behind it. `data` is what "
 			 "was accessed, of samples that say an address (`anyperf record -d`, and `--exact -d` "
 			 "with every access of a modeled event): a symbol of a file's data, with the file; "
 			 "`[heap]`; `[stack:TID]`, the stack of a thread; `[file]`, a file that is mapped; "
