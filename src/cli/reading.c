@@ -203,18 +203,18 @@ static void learn(struct reading *r, const struct ap_record *rec)
 	}
 }
 
-static bool is_comm_wanted(const struct reading *r, const char *comm)
+bool reading_lists(const char *list, const char *name)
 {
-	const char *p = r->filter.comms;
+	const char *p = list;
 
-	while (p && *p) {
+	while (p && *p && name) {
 		size_t len = strcspn(p, ",");
 
-		if (strlen(comm) == len && !strncmp(p, comm, len))
+		if (strlen(name) == len && !strncmp(p, name, len))
 			return true;
 		p += len + (p[len] == ',');
 	}
-	return !r->filter.comms;
+	return !list;
 }
 
 static bool is_wanted(const struct reading *r, const struct data_item *item)
@@ -227,7 +227,7 @@ static bool is_wanted(const struct reading *r, const struct data_item *item)
 	return id->time >= r->from && id->time <= r->to && in_set(&r->pids, id->pid) &&
 	       in_set(&r->tids, id->tid) &&
 	       (!r->cpus.range || ((id->has & PERF_SAMPLE_CPU) && in_set(&r->cpus, id->cpu))) &&
-	       is_comm_wanted(r, reading_comm(r, item, room));
+	       reading_lists(r->filter.comms, reading_comm(r, item, room));
 }
 
 void reading_needs(struct reading *r, struct reading_need need)

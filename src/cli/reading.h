@@ -126,6 +126,9 @@ void reading_needs(struct reading *r, struct reading_need need);
  */
 must_check int reading_next(struct reading *r, struct data_item *item);
 
+/* Whether a list with commas has the name; NULL has all, and NULL is no name of any other. */
+bool reading_lists(const char *list, const char *name);
+
 /* At the end: how many samples are missing, if any are, and why; and whose functions are. */
 void reading_say_losses(const struct reading *r);
 

@@ -96,6 +96,23 @@ def test_the_same_as_perf():
             assert sorted(map(str, tree)) == sorted(map(str, other)), (symbol, tree, other)
 
 
+def test_some_functions():
+    with scratch() as d:
+        path = recorded(d)
+        text = report(path, "-S", "leaf,no such", "-g", "-s", "sym")
+        found = trees(text)
+        assert set(found) == {"leaf"} and "tail" in [name for _, name in found["leaf"]], text
+        assert set(ways(path, "-S", "leaf", "-g")) == {"leaf"}
+        only = trees(report(path, "-d", "called"))
+        assert "main" in only and "_dl_start" not in only, only
+        assert only == trees(report(path, "-d", CALLED))
+        assert not trees(report(path, "-S", "nothing"))
+        for options, said in ((["-d", "x", "-s", "sym"], "--dsos needs the key dso"),
+                              (["-S", "x", "-s", "dso"], "--symbols needs the key sym")):
+            r = run("report", "-i", path, *options)
+            assert r.status == 2 and said in r.err, r
+
+
 def test_wrong_calls():
     with scratch() as d:
         path = recorded(d)

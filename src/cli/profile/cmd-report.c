@@ -12,9 +12,10 @@ struct report_opts {
 	const char *sort;
 	bool children;
 	double percent_limit;
+	const char *dsos, *symbols;
 	bool tree;
 	enum call_order order; /* CALL_ORDER_NONE: as with perf report */
-	double least;          /* percent */
+	double least;          /* percent; below 0: none was said */
 	bool stdio;
 	bool json;
 	bool group;
@@ -100,11 +101,15 @@ static const struct option table[] = {
 	 .help = "also add to each function what those took that it called; needs call chains"},
 	{OPTION_CALL, 0, "percent-limit", "PERCENT", .call = set_limit,
 	 .help = "leave out what has less than PERCENT of all, with --group of the event that orders"},
+	{OPTION_STR, 'd', "dsos", "OBJECTS", AT(dsos),
+	 .help = "show only these objects, separated by commas; shares stay those of all"},
+	{OPTION_STR, 'S', "symbols", "SYMBOLS", AT(symbols), .help = "likewise only these functions",
+	 .more = "As the table has them: `-S malloc -g` shows who has called malloc."},
 	{OPTION_CALL, 'g', "call-graph", .optional = "ORDER,PERCENT", .call = set_tree,
 	 .help = "show below each function the ways to it, or with --children on from it",
 	 .more = "ORDER is `callee`, from the function to its callers, or `caller`, from who calls to who is "
-		 "called, which is the default with --children. What has less than PERCENT of all (0.5) is "
-		 "left out. With `none` there are no trees. Needs call chains."},
+		 "called, which is the default with --children. What has less than PERCENT of all (0.5, or 0 "
+		 "with -S) is left out. With `none` there are no trees. Needs call chains."},
 	{OPTION_CALL, 'G', "inverted", .call = set_inverted, .help = "as -g caller"},
 	{OPTION_CALL, 0, "group", .optional = "EVENT", .call = set_group,
 	 .help = "show all events side by side, in the order of EVENT, or of the first one"},
@@ -326,6 +331,19 @@ static int choose_group(struct profile *p, const struct reading *r, const struct
 	return command_error(&cmd_report, "--group: the recording has no event '%s'", o->group_by);
 }
 
+/* Which rows are shown. Names need their keys. */
+static int choose_rows(struct profile *p, const struct report_opts *o)
+{
+	p->least = o->percent_limit;
+	p->objects = o->dsos;
+	p->symbols = o->symbols;
+	if (o->dsos && !(p->keys & PROFILE_OBJECT))
+		return command_error(&cmd_report, "--dsos needs the key dso of --sort");
+	if (o->symbols && !(p->keys & PROFILE_SYMBOL))
+		return command_error(&cmd_report, "--symbols needs the key sym of --sort");
+	return 0;
+}
+
 static int read_all(struct profile *p, struct reading *r, const struct report_opts *o)
 {
 	struct data_item item;
@@ -341,7 +359,7 @@ static int read_all(struct profile *p, struct reading *r, const struct report_op
 
 static int run(int argc, char **argv)
 {
-	struct report_opts opts = {.least = 0.5};
+	struct report_opts opts = {.least = -1};
 	int first = options_parse(&cmd_report, &opts, argc, argv), status = 0;
 	struct profile profile = {0};
 	struct reading reading;
@@ -366,8 +384,9 @@ static int run(int argc, char **argv)
 				     "-g shows trees of one event, and --group all events"),
 		       cmd_report.failure;
 	profile.children = opts.children;
-	profile.tree_least = opts.least;
-	profile.least = opts.percent_limit;
+	profile.tree_least = opts.least >= 0 ? opts.least : opts.symbols ? 0 : 0.5;
+	if (choose_rows(&profile, &opts))
+		return cmd_report.failure;
 	if (opts.tree)
 		profile.tree = opts.order      ? opts.order
 			       : opts.children ? CALL_ORDER_CALLER

@@ -120,6 +120,10 @@ bool profile_shows(const struct profile *p, const struct profile_row *row)
 	u64 part = p->children ? row->children : row->period;
 	u32 event = p->group ? p->group_by : (u32)row->event;
 
+	if (!reading_lists(p->symbols, row->symbol) ||
+	    (!reading_lists(p->objects, row->object) &&
+	     !reading_lists(p->objects, row->object ? profile_base_name(row->object) : NULL)))
+		return false;
 	return event >= p->events || profile_percent(part, p->period[event]) >= p->least;
 }
 

@@ -51,8 +51,10 @@ struct profile_row {
 struct profile {
 	unsigned int keys; /* enum profile_key */
 	bool children;
-	double least;             /* the share of all, in percent, below which no row is shown */
-	enum call_order tree;     /* of each row, not with a group */
+	/* Rows that are shown: of this share of all, in percent, at least, and of these names. */
+	double least;
+	const char *objects, *symbols; /* lists with commas; borrowed; NULL: any */
+	enum call_order tree;          /* of each row, not with a group */
 	double tree_least;        /* the share of all, in percent, below which it shows nothing */
 	u64 ways;                 /* with trees: samples that have a call chain */
 	u32 group;                /* not 0: a row is of all events, of which there are so many */
@@ -78,7 +80,7 @@ void profile_sort(struct profile *p);
 void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows,
 		   FILE *out);
 
-/* Whether it has the least share that a row is to have. */
+/* Whether it is one of those that are shown. */
 bool profile_shows(const struct profile *p, const struct profile_row *row);
 
 /* The same for a group, of all events. */
