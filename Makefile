@@ -14,8 +14,8 @@ deps:
 	@scripts/install-deps
 
 $(BUILD)/build.ninja: | deps
-	@meson setup $(BUILD) --prefix=$(PREFIX) --libdir=$(LIBDIR) >/dev/null || \
-		{ meson setup $(BUILD) --prefix=$(PREFIX) --libdir=$(LIBDIR); exit 1; }
+	@meson setup $(BUILD) --prefix="$(PREFIX)" --libdir="$(LIBDIR)" >/dev/null || \
+		{ meson setup $(BUILD) --prefix="$(PREFIX)" --libdir="$(LIBDIR)"; exit 1; }
 
 # The tool and its runtime only: whoever wants to see it need not wait for the tests to be built.
 demo: $(BUILD)/build.ninja
@@ -40,15 +40,15 @@ bench: all
 
 # A PREFIX given now holds, whatever the build directory was made with.
 install: $(BUILD)/build.ninja
-	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
+	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix="$(PREFIX)")
 	@ninja -C $(BUILD) installed
-	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$$(realpath -m "$(DESTDIR)")")
 
-# Removes what `make install` with the same PREFIX and DESTDIR has copied, and folders that are
-# empty then.
+# Removes what `make install` with the same PREFIX and DESTDIR has copied, and folders of its own
+# that are empty then.
 uninstall: $(BUILD)/build.ninja
-	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
-	@scripts/uninstall $(BUILD) $(DESTDIR)
+	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix="$(PREFIX)")
+	@scripts/uninstall $(BUILD) "$(DESTDIR)"
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

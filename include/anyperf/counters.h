@@ -109,6 +109,7 @@ AP_API int ap_counters_reset(struct ap_counters *c);
  */
 AP_API int ap_counters_read(struct ap_counters *c);
 
+/* How many places there are, and which they are: { -1, -1 } for a number beyond them. */
 AP_API unsigned int ap_counters_places(const struct ap_counters *c);
 AP_API struct ap_place ap_counters_place(const struct ap_counters *c, unsigned int place);
 

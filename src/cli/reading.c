@@ -283,6 +283,8 @@ int reading_next(struct reading *r, struct data_item *item)
 			return 0;
 		if (n < 0)
 			command_error(r->cmd, "%s", ap_error_text(&err, text, sizeof(text)));
+		/* Without a library that it wants none of its samples is read. */
+		r->refused |= n == -ENOENT;
 		if (n <= 0)
 			return 0;
 		r->unwound = false;

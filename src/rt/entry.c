@@ -192,7 +192,7 @@ static void no_translator(int err)
 		    "execmem, a seccomp filter for mmap)\n");
 	if (err)
 		die("no memory for the translator: its cache takes %u MB of addresses; raise the "
-		    "limit (ulimit -v), or make it smaller with --cache-size\n",
+		    "limit (ulimit -v), or take a smaller one (anyperf run --cache-size=MB)\n",
 		    cache_mb());
 }
 

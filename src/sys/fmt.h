@@ -22,7 +22,7 @@ void say(const char *format, ...) printf_like(1, 2);
 
 /*
  * The last words of a runtime that cannot go on through no fault of its own code: a line on stderr
- * beginning "anyperf: ", then exit_group(127).
+ * beginning "anyperf: ", then exit_group(125).
  */
 __attribute__((noreturn, cold)) void die(const char *format, ...) printf_like(1, 2);
 

@@ -29,7 +29,7 @@ void die(const char *format, ...)
 	va_start(args, format);
 	say_va("anyperf: ", format, args);
 	va_end(args);
-	sys_exit_group(127);
+	sys_exit_group(125);
 }
 
 /*
@@ -46,5 +46,5 @@ void check_failed(const char *file, int line, const char *what)
 	sys_rt_sigaction(6, &dfl, NULL);
 	sys_rt_sigprocmask(2, &none, NULL);
 	sys_tgkill(sys_getpid(), sys_gettid(), 6);
-	sys_exit_group(127);
+	sys_exit_group(125);
 }

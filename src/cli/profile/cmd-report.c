@@ -406,7 +406,8 @@ static int run(int argc, char **argv)
 		} else {
 			profile_sort(&profile);
 			print(&profile, &reading, opts.json);
-			if (opts.tree && profile.samples && !profile.ways)
+			if (opts.tree && profile.samples && !profile.ways &&
+			    !reading.unwinder_tried)
 				command_error(&cmd_report, "no sample has a call chain; `anyperf "
 							   "record -g` takes them");
 		}

@@ -559,7 +559,7 @@ unsigned int ap_counters_places(const struct ap_counters *c)
 
 struct ap_place ap_counters_place(const struct ap_counters *c, unsigned int place)
 {
-	return c->places.place[place];
+	return place < c->places.n ? c->places.place[place] : (struct ap_place){-1, -1};
 }
 
 const struct ap_value *ap_counters_value(const struct ap_counters *c, unsigned int spec,

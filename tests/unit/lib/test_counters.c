@@ -581,6 +581,9 @@ TEST(whole_cpus)
 	EXPECT(sum(0) >= PAGES);
 	EXPECT_EQ(ap_counters_place(c, 0).tid, -1);
 	EXPECT_EQ(ap_counters_place(c, 0).cpu, 0);
+	/* Beyond the last one there is none. */
+	EXPECT_EQ(ap_counters_place(c, ap_counters_places(c)).cpu, -1);
+	EXPECT_EQ(ap_counters_place(c, 1000000).tid, -1);
 	reset();
 }
 
