@@ -22,7 +22,7 @@ struct ap_counters;
 /* What to measure. All zero: the calling thread, on whatever CPU it runs. */
 struct ap_target {
 	size_t size;
-	const pid_t *tids;  /* these threads (or processes' first threads) ... */
+	const pid_t *tids;  /* these threads (or processes' first threads), each once ... */
 	unsigned int ntids; /* ... so many of them */
 	const pid_t *pids;  /* and every thread that these processes have now */
 	unsigned int npids;
@@ -38,7 +38,7 @@ struct ap_target {
 	 */
 	const char *cgroup;
 	bool every_thread; /* every thread of the machine, as of now; not with the others */
-	/* This command: its first thread, before it is started (command.h); not with the others. */
+	/* This command's first thread, before it is started (command.h); with no other threads. */
 	const struct ap_command *command;
 };
 

@@ -588,6 +588,18 @@ def test_command_lines_of_other_lengths():
         assert "command line is" not in compare(*vs(fixed(1), [*fixed(1)])).out
 
 
+def test_numbers_of_a_locale():
+    """Shares have a point, so groups of digits have none, in whatever locale."""
+    if not shutil.which("localedef"):
+        return
+    with scratch() as d:
+        if subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", f"{d}/de_DE.UTF-8"],
+                          capture_output=True, check=False).returncode:
+            return
+        r = compare(*vs(fixed(1), fixed(2)), env={"LOCPATH": d, "LC_ALL": "de_DE.UTF-8"})
+        assert re.search(r" 200005 +400005 +\+200000 +\+99\.99", r.out), r
+
+
 def test_baselines_that_do_not_fit():
     with scratch() as d:
         kept = os.path.join(d, "baseline.json")

@@ -204,6 +204,9 @@ void compare_print_text(const struct compare_job *job)
 	struct compare_text t = {.out = job->out, .width = terminal_of(job->out).width};
 
 	number_style_init(&t.numbers);
+	/* Shares and times have a point, which is not to stand between groups of digits as well. */
+	if (strcmp(t.numbers.point, ".") != 0)
+		t.numbers = number_plain;
 	for (u32 i = 0; i < job->nr_sides; i++)
 		fprintf(t.out, "%s: %s\n", job->sides[i].name, job->sides[i].title);
 	if (job->nr_sides == 1)

@@ -10,6 +10,7 @@
 
 #include <anyperf/command.h>
 
+#include "base/bitmap.h"
 #include "lib/spec/cpulist.h"
 #include "lib/count/event-priv.h"
 #include "lib/refusal/fail.h"
@@ -31,6 +32,44 @@ static int tids_add(struct tids *t, pid_t tid)
 		t->room = room;
 	}
 	t->tid[t->n++] = tid;
+	return 0;
+}
+
+#define PIDS (4u << 20) /* PID_MAX_LIMIT of 64-bit kernels */
+
+/* Who is named twice is measured once. 0 or -ENOMEM. */
+static int tids_once(struct tids *t)
+{
+	u64 *seen = calloc(PIDS / 64, sizeof(*seen));
+	unsigned int n = 0;
+
+	if (!seen)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < t->n; i++) {
+		pid_t tid = t->tid[i];
+		bool is_pid = tid >= 0 && (u32)tid < PIDS;
+
+		if (!is_pid || !bitmap_test(seen, (u32)tid))
+			t->tid[n++] = tid;
+		if (is_pid)
+			bitmap_set(seen, (u32)tid);
+	}
+	t->n = n;
+	free(seen);
+	return 0;
+}
+
+/* What the header says does not go together; 0 or -EINVAL. */
+static int check_alone(const struct ap_target *t, struct ap_error *err)
+{
+	bool threads = t->ntids || t->npids;
+
+	if (t->every_thread && (threads || t->cpus || t->command))
+		return ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
+				"every thread of the machine is a target alone");
+	if (t->command && threads)
+		return ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
+				"a command is no target beside other threads");
 	return 0;
 }
 
@@ -196,6 +235,9 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 	*out = (struct ap__places){0};
 	if (target)
 		memcpy(&t, target, target->size < sizeof(t) ? target->size : sizeof(t));
+	r = check_alone(&t, err);
+	if (r)
+		return r;
 	for (unsigned int i = 0; i < t.ntids; i++)
 		if (tids_add(&tids, t.tids[i]))
 			goto nomem;
@@ -205,6 +247,8 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 			goto out;
 		out->listed = true;
 	}
+	if (tids.n > 1 && tids_once(&tids))
+		goto nomem;
 	if (t.command && !ap_command_pid(t.command)) {
 		r = ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "the command has ended");
 		goto out;

@@ -565,6 +565,32 @@ TEST(uprobes_fire_where_the_symbol_is)
 	reset();
 }
 
+TEST(who_is_named_twice_is_counted_once)
+{
+	pid_t self = getpid(), tids[] = {self, self};
+	struct ap_target t = {
+		.size = sizeof(t), .tids = tids, .ntids = 2, .pids = tids, .npids = 2};
+
+	ASSERT(start("page-faults:u", &t, AP_OPEN_RUNNING) == 0);
+	EXPECT_EQ(ap_counters_places(c), 1);
+	reset();
+}
+
+/* As the header says. */
+TEST(targets_that_go_with_no_other)
+{
+	pid_t self = getpid();
+	struct ap_target threads = {
+		.size = sizeof(threads), .every_thread = true, .pids = &self, .npids = 1};
+	struct ap_target cpus = {.size = sizeof(cpus), .every_thread = true, .cpus = "0"};
+
+	EXPECT_EQ(start("page-faults:u", &threads, 0), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_BAD_VALUE);
+	reset();
+	EXPECT_EQ(start("page-faults:u", &cpus, 0), -EINVAL);
+	reset();
+}
+
 TEST(whole_cpus)
 {
 	struct ap_target t = {.size = sizeof(t), .cpus = "all"};
