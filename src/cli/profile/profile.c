@@ -89,14 +89,14 @@ static struct profile_row *row_of(struct profile *p, const struct profile_row *k
 	return &p->rows[p->n++];
 }
 
-static struct profile_row *row_at(struct profile *p, struct reading *r,
-				  const struct data_item *item, u64 addr, bool kernel)
+/* The row of a sample at @addr, which is at *@at. */
+static struct profile_row *row_of_place(struct profile *p, struct reading *r,
+					const struct data_item *item, u64 addr,
+					const struct sym_place *at)
 {
 	struct profile_row key = {.event = item->event < 0 || p->group ? 0 : item->event};
-	struct sym_place at;
 	char room[16];
 
-	reading_find(r, item, addr, kernel, &at);
 	if (p->keys & PROFILE_PID)
 		key.pid = item->record.id.pid;
 	if (p->keys & PROFILE_TID)
@@ -106,18 +106,27 @@ static struct profile_row *row_at(struct profile *p, struct reading *r,
 	if (p->keys & PROFILE_COMM)
 		key.comm = (char *)reading_comm(r, item, room);
 	if (p->keys & PROFILE_OBJECT)
-		key.object = at.object;
+		key.object = at->object;
 	if (p->keys & PROFILE_SYMBOL) {
-		key.symbol = at.symbol;
+		key.symbol = at->symbol;
 		/* Functions that are static or overloaded may share a name. */
-		key.addr = at.symbol ? at.addr - at.offset : at.addr;
-		key.kernel = at.kernel;
+		key.addr = at->symbol ? at->addr - at->offset : at->addr;
+		key.kernel = at->kernel;
 	}
-	if (p->keys & PROFILE_LINE && !kernel)
+	if (p->keys & PROFILE_LINE && !at->kernel)
 		line_view_find(&p->lines, r, item->record.id.pid, addr, &key.file, &key.line);
 	if (p->keys & PROFILE_DATA)
 		data_view_find(&p->data_view, r, item, &key.data);
 	return row_of(p, &key);
+}
+
+static struct profile_row *row_at(struct profile *p, struct reading *r,
+				  const struct data_item *item, u64 addr, bool kernel)
+{
+	struct sym_place at;
+
+	reading_find(r, item, addr, kernel, &at);
+	return row_of_place(p, r, item, addr, &at);
 }
 
 static void count_event(struct profile *p, u32 event, u64 period)
@@ -196,7 +205,7 @@ static void add_way(struct profile *p, struct reading *r, const struct data_item
 		reading_find(r, item, addr, walk.kernel, &way[n]);
 		if (!p->children)
 			continue;
-		own = row_at(p, r, item, addr, walk.kernel);
+		own = row_of_place(p, r, item, addr, &way[n]);
 		add_child(p, own, period);
 		at[n] = (u32)(own - p->rows);
 	}
