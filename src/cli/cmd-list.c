@@ -293,7 +293,8 @@ static void print_text(const struct listing *l)
 	if (modeled)
 		printf("m the virtual PMU does by a model of the machine %s\n", l->machine_name);
 	if (l->opts.check)
-		printf("%zu events, %u fail\n", l->nr, l->failed);
+		printf("%zu event%s, %u fail%s\n", l->nr, l->nr == 1 ? "" : "s", l->failed,
+		       l->failed == 1 ? "s" : "");
 }
 
 static void print_names(const struct listing *l)

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,12 +86,30 @@ static void hold_standard(void)
 				    (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
+static void too_large(int sig)
+{
+	(void)sig;
+}
+
+/*
+ * Over the limit for files (ulimit -f) a write is to fail, and its file be named, rather than we be
+ * killed without a word. By a handler, which what we start does not inherit.
+ */
+static void outlive_file_limit(void)
+{
+	struct sigaction act = {.sa_handler = too_large, .sa_flags = SA_RESTART}, before;
+
+	if (!sigaction(SIGXFSZ, &act, &before) && before.sa_handler == SIG_IGN)
+		sigaction(SIGXFSZ, &before, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *cmd;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	hold_standard();
+	outlive_file_limit();
 	if (!name) {
 		help_commands(stderr);
 		return 2;

@@ -12,7 +12,8 @@
 #define MACHINE_OPTION(type, field, without, does)                                                    \
 	{                                                                                             \
 		OPTION_STR, 0, "machine", "NAME|FILE|none",                                           \
-			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does,     \
+			.offset = offsetof(type, field), .complete = COMPLETE_MACHINE,                \
+			.help = does,                                                                 \
 			.more = "Cycles, cache misses and branch misses of the virtual PMU are "      \
 				"those of a model. It runs when somebody counts such an event; "      \
 				"to see all of a program makes that 10 to 120 times slower. " without \

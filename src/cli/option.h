@@ -29,6 +29,7 @@ enum option_complete {
 	COMPLETE_EVENT,
 	COMPLETE_PID,
 	COMPLETE_COMMAND,
+	COMPLETE_MACHINE, /* of the model: a name, or a file */
 };
 
 struct option {

@@ -198,6 +198,8 @@ def test_bash_completes():
     assert "--no-scale" in complete("anyperf", "stat", "--no-s")
     assert "true" in complete("anyperf", "stat", "-r", "3", "tru")
     assert complete("anyperf", "help", "doc") == ["doctor"]
+    assert complete("anyperf", "machine", "neoverse-n") == ["neoverse-n1"]
+    assert complete("anyperf", "stat", "--machine", "cachegr") == ["cachegrind"]
     assert complete("anyperf", "stat", "--event", "=", "minor-f") == ["minor-faults"]
     for words in (["stat", "--translations", "=", ""], ["stat", "--translations", ""]):
         assert complete("anyperf", *words) == ["off", "tree", "user"], words

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from e2e import ANYPERF, ENV, main
+from e2e import ANYPERF, ENV, main, scratch
 
 WAYS = (["run"], ["run", "--count"], ["stat", "--pmu=virtual", "-e", "instructions:u"])
 
@@ -80,6 +80,19 @@ def test_no_data_means_the_hard_limit():
     for way in WAYS:
         r = limited(resource.RLIMIT_DATA, 0, None, ANYPERF, *way, "--", *program)
         assert ran(r) == ran(native), (way, r, native)
+
+
+def test_files_over_their_limit_are_named():
+    with scratch() as d:
+        out = d + "/out"
+        for words in (["stat", "-e", "page-faults"], ["record", "-e", "page-faults"]):
+            r = limited(resource.RLIMIT_FSIZE, 0, None, ANYPERF, *words, "-o", out, "--", "true")
+            assert r.returncode in (2, 125) and "File too large" in r.stderr, r
+            assert (out if words[0] == "stat" else "the recording") in r.stderr, r
+        # A program is killed as natively.
+        r = limited(resource.RLIMIT_FSIZE, 0, None, ANYPERF, "run", "--", "sh", "-c",
+                    f"echo a >{out}")
+        assert r.returncode == -signal.SIGXFSZ, r
 
 
 def test_no_memory_for_a_model():

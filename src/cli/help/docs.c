@@ -4,6 +4,7 @@
 
 #include "cli/help/docs-priv.h"
 #include "cli/help/help.h"
+#include "lib/machine/machine-file.h"
 
 /* Inside '...' of a shell; @also lists characters that want a backslash (zsh's specs). */
 static void quoted(const char *s, const char *apostrophe, const char *also)
@@ -66,6 +67,17 @@ static size_t word_of(const struct option *o, size_t i, const char **word)
 	}
 }
 
+static void put_machine(const struct machine *m, void *data)
+{
+	(void)data;
+	printf(" %s", m->name);
+}
+
+static void put_machines(void)
+{
+	ap__model_machines(put_machine, NULL);
+}
+
 /* All of them. */
 static void put_words(const struct option *o)
 {
@@ -74,6 +86,13 @@ static void put_words(const struct option *o)
 
 	for (size_t i = 0; (len = word_of(o, i, &word)); i++)
 		printf("%s%.*s", i ? " " : "", (int)len, word);
+	if (o->complete == COMPLETE_MACHINE)
+		put_machines();
+}
+
+static bool takes_files(const struct option *o)
+{
+	return o->complete == COMPLETE_FILE || o->complete == COMPLETE_MACHINE;
 }
 
 static bool has_words(const struct option *o)
@@ -88,8 +107,7 @@ static void bash_words(const struct option *o)
 {
 	printf("COMPREPLY=($(compgen -W '");
 	put_words(o);
-	printf("' -- \"$cur\")%s)",
-	       o->complete == COMPLETE_FILE ? " $(compgen -f -- \"$cur\")" : "");
+	printf("' -- \"$cur\")%s)", takes_files(o) ? " $(compgen -f -- \"$cur\")" : "");
 }
 
 static void bash_arguments(const struct command *cmd)
@@ -143,6 +161,11 @@ static void bash_command(const struct command *cmd)
 		printf("\t\t[[ $cur == -* ]] || _anyperf_events\n");
 	else if (cmd == &cmd_help)
 		printf("\t\t[[ $cur == -* ]] || COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))\n");
+	else if (cmd == &cmd_machine) {
+		printf("\t\t[[ $cur == -* ]] || COMPREPLY=($(compgen -W '");
+		put_machines();
+		printf("' -- \"$cur\") $(compgen -f -- \"$cur\"))\n");
+	}
 	printf("\t\t;;\n");
 }
 
@@ -240,7 +263,7 @@ static void zsh_option(const struct option *o)
 		putchar(':');
 		quoted(o->arg, "'\\''", "[]:\\");
 		putchar(':');
-		if (has_words(o) && o->complete == COMPLETE_FILE) {
+		if (has_words(o) && takes_files(o)) {
 			printf(" _alternative \"words\\:word\\:(");
 			put_words(o);
 			printf(")\" \"files\\:file\\:_files\"");
@@ -316,10 +339,29 @@ static int zsh(void)
 			printf(" \\\n\t\t\t'*:event:_anyperf_events'");
 		else if (cmd == &cmd_help)
 			printf(" \\\n\t\t\t'1:command:_describe command commands'");
+		else if (cmd == &cmd_machine) {
+			printf(" \\\n\t\t\t'1:machine:_alternative \"words\\:word\\:(");
+			put_machines();
+			printf(")\" \"files\\:file\\:_files\"'");
+		}
 		puts("\n\t\t;;");
 	}
 	puts("\tesac\n}\n\n_anyperf \"$@\"");
 	return 0;
+}
+
+static void put_commands(void)
+{
+	for (size_t i = 0; commands[i]; i++)
+		if (!commands[i]->hidden)
+			printf(" %s", commands[i]->name);
+}
+
+static void fish_operands(const struct command *cmd, const char *files, void (*put)(void))
+{
+	printf("complete -c anyperf -n '__fish_seen_subcommand_from %s' %s -a '", cmd->name, files);
+	put();
+	printf("'\n");
 }
 
 static int fish(void)
@@ -350,7 +392,7 @@ static int fish(void)
 				printf(" -s %c", o->letter);
 			if (o->name)
 				printf(" -l %s%s", negation(o), o->name);
-			if (o->arg && o->complete == COMPLETE_FILE)
+			if (o->arg && takes_files(o))
 				printf(" -r -F");
 			else if (o->arg)
 				printf(" -x");
@@ -382,6 +424,10 @@ static int fish(void)
 		else if (cmd == &cmd_list)
 			printf("complete -c anyperf -n '__fish_seen_subcommand_from list' -f -a "
 			       "'(__anyperf_events)'\n");
+		else if (cmd == &cmd_help)
+			fish_operands(cmd, "-f", put_commands);
+		else if (cmd == &cmd_machine)
+			fish_operands(cmd, "-F", put_machines);
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/profile/profile.h"
 #include "cli/put-name.h"
+#include "sym/line-reader.h"
 
 struct report_opts {
 	struct reading_filter filter;
@@ -376,6 +377,10 @@ static int run(int argc, char **argv)
 		       cmd_report.failure;
 	if (parse_keys(opts.sort, &profile.keys))
 		return cmd_report.failure;
+	if (profile.keys & PROFILE_LINE && !line_reader_works())
+		command_error(&cmd_report,
+			      "libdw.so.1 is not installed, which reads lines: there are "
+			      "none (Debian: libdw1)");
 	if (opts.group && opts.children)
 		return command_error(&cmd_report, "--group and --children exclude each other"),
 		       cmd_report.failure;

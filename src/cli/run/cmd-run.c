@@ -100,8 +100,8 @@ static const struct option options[] = {
 	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
 	 .help = "the CPU that CPUID shows, by which PAPI and libpfm4 choose their tables",
 	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
-		 "it: skylake-x, or zen3 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
-		 "zen2, zen4. What the CPU can do is shown as it is."},
+		 "it: skylake-x, or zen3 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids "
+		 "on Intel's CPUs, and zen2, zen4 on AMD's. What the CPU can do is shown as it is."},
 	MACHINE_OPTION(struct run_opts, machine, "Without the option it is that of this machine.",
 		       "the machine whose model counts what depends on one"),
 	MODEL_BESIDE_OPTION(struct run_opts, model_beside),

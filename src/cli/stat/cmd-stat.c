@@ -90,7 +90,9 @@ static int run(int argc, char **argv)
 	control_close(&st.control);
 	fflush(st.style.out);
 	if (ferror(st.style.out) && status != cmd_stat.failure) {
-		command_error(&cmd_stat, "cannot write the counts: %s", strerror(errno));
+		command_error(&cmd_stat, "cannot write the counts%s%s: %s",
+			      st.opts.output ? " to " : "", st.opts.output ? st.opts.output : "",
+			      strerror(errno));
 		/* What the command says of itself is worth more. */
 		status = status ? status : cmd_stat.failure;
 	}
