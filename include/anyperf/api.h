@@ -21,29 +21,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <anyperf/opts.h>
+
 #define AP_VERSION_MAJOR 0
 #define AP_VERSION_MINOR 1
 #define AP_VERSION_PATCH 0
 
-/*
- * An options struct with its size filled in: &AP_OPTS(ap_open_opts, .flags = AP_OPEN_INHERIT). In
- * C++ it needs C++20, where fields stand in the order of the struct, and what & gives lives for the
- * statement.
- */
 #ifdef __cplusplus
-#define AP_BEGIN_DECLS     extern "C" {
-#define AP_END_DECLS       }
-#define AP_OPTS(type, ...) (ap_lvalue<type>({.size = sizeof(type), __VA_ARGS__}))
-
-/* A temporary as something that has an address, up to the end of the statement. */
-template <class T> inline T &ap_lvalue(T &&temporary)
-{
-	return temporary;
-}
+#define AP_BEGIN_DECLS extern "C" {
+#define AP_END_DECLS   }
 #else
 #define AP_BEGIN_DECLS
 #define AP_END_DECLS
-#define AP_OPTS(type, ...) ((struct type){.size = sizeof(struct type), __VA_ARGS__})
 #endif
 
 #define AP_API        __attribute__((visibility("default")))

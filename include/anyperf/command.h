@@ -74,7 +74,8 @@ struct ap_command_end {
  *             program, on a machine whose PMU is virtual; it has not begun
  *   -EBUSY    this program itself runs under the virtual PMU, and one translator inside another is
  *             not supported
- *   -ECHILD   it has been waited for already
+ *   -ECHILD   it has been waited for already, by this or by wait(2); or SIGCHLD is ignored, and
+ *             nobody hears how children end
  */
 AP_API AP_MUST_CHECK int ap_command_wait(struct ap_command *c, unsigned int flags,
 					 struct ap_command_end *end, struct ap_error *err);

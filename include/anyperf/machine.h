@@ -111,8 +111,8 @@ struct ap_machine_opts {
 };
 
 /*
- * Makes a machine; @opts may be NULL. Strings are copied. -ENOMEM; -EINVAL: an option of the
- * virtual PMU has a value that there is not.
+ * Makes a machine; @opts may be NULL. Strings are copied. -ENOMEM; -EINVAL: @opts or those of the
+ * virtual PMU have a flag or a value that there is not.
  */
 AP_API AP_MUST_CHECK int ap_machine_new(struct ap_machine **out,
 					const struct ap_machine_opts *opts);

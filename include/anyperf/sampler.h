@@ -106,8 +106,9 @@ AP_API int ap_sampler_disable(struct ap_sampler *s);
  * end of all threads; or for records that were held back until now. At most @timeout_ms (-1: for
  * ever).
  *   1        call ap_sampler_next() until it gives 0
- *   0        there is nothing to take, and the time is over, all threads have ended, or sampling is
- *            disabled
+ *   0        there is nothing to take, and the time is over, all threads have ended, or
+ *            ap_sampler_disable() was called. Events that were never enabled are waited for: an
+ *            execve or their own descriptors may enable them
  *   -EINTR   a signal came
  * In these cases whatever there is counts, also below a wakeup. Snapshots are not waited for.
  */

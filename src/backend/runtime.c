@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/control.h"
@@ -117,6 +118,44 @@ static int open_named(const char *named, char *why, size_t len)
 	return err;
 }
 
+/* Whether the runtime that lies open can be one. */
+static int check(int fd, char *why, size_t len)
+{
+	int err = 0;
+
+	if (syscall(SYS_faccessat2, fd, "", X_OK, AT_EMPTY_PATH) && errno != ENOSYS)
+		err = -errno;
+	if (err)
+		snprintf(why, len,
+			 "the runtime anyperf-rt cannot be executed: %s; install anyperf again",
+			 strerror(-err));
+	return err;
+}
+
+int ap__runtime_check(char *why, size_t len)
+{
+	int fd = ap__runtime_open("rt", "anyperf-rt", why, len), file;
+	struct control_note note;
+	char path[64];
+	bool found;
+
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	close(fd);
+	/* Who may not read it may execute it all the same. */
+	if (file < 0)
+		return 0;
+	found = find_note(file, &note);
+	close(file);
+	if (found && note.version == CONTROL_VERSION)
+		return 0;
+	snprintf(why, len, "the runtime anyperf-rt is %s; install anyperf again",
+		 found ? "that of another version" : "another file");
+	return -EINVAL;
+}
+
 int ap__runtime_open(const char *folder, const char *name, char *why, size_t len)
 {
 	static const char runtime[] = "anyperf-rt";
@@ -141,6 +180,13 @@ int ap__runtime_open(const char *folder, const char *name, char *why, size_t len
 
 		snprintf(path, sizeof(path), "%s/anyperf/%s", ANYPERF_LIBEXECDIR, name);
 		fd = open(path, O_PATH | O_CLOEXEC);
+	}
+	if (fd >= 0 && is_runtime) {
+		int err = check(fd, why, len);
+
+		if (err)
+			close(fd);
+		return err ? err : fd;
 	}
 	if (fd >= 0)
 		return fd;

@@ -16,4 +16,7 @@
  */
 int must_check ap__runtime_open(const char *folder, const char *name, char *why, size_t len);
 
+/* Whether the runtime is one of ours, of this version. 0, or -errno with a sentence in @why. */
+int must_check ap__runtime_check(char *why, size_t len);
+
 #endif

@@ -303,6 +303,10 @@ static int failure(struct ap_command *c, struct ap_error *err)
 		e = ap__segment_failure(ap__virtual_segment(c->virtual_pmu), &text);
 	if (!e)
 		return 0;
+	/* The program itself was looked for before: what could not be executed is the runtime. */
+	if (!*text && c->launch && e != EBUSY)
+		return ap__fail(err, -e, AP_CAUSE_SESSION,
+				"cannot run anyperf's own runtime, anyperf-rt: %s", strerror(e));
 	if (!*text)
 		return explain_exec(c->name, e, err);
 	/* A program that only the kernel can run. */
@@ -318,8 +322,10 @@ int ap_command_wait(struct ap_command *c, unsigned int flags, struct ap_command_
 		    struct ap_error *err)
 {
 	const struct rusage *usage = &c->usage;
-	int r;
+	int r = ap__flags_known(err, "flags of ap_command_wait()", flags, AP_COMMAND_NOHANG);
 
+	if (r)
+		return r;
 	if (!c->pid)
 		return ap__fail(err, -ECHILD, AP_CAUSE_NO_TASK,
 				"the command has been waited for already");
@@ -328,6 +334,13 @@ int ap_command_wait(struct ap_command *c, unsigned int flags, struct ap_command_
 	if (!r)
 		return 0;
 	c->pid = 0;
+	if (r == -ECHILD) {
+		ap__fail(
+			err, r, AP_CAUSE_NO_TASK,
+			"the command's status is lost: another wait took it, or SIGCHLD is ignored, with "
+			"which the kernel keeps none");
+		return ap__remedy(err, r, "before the command is made: signal(SIGCHLD, SIG_DFL)");
+	}
 	if (r < 0)
 		return ap__fail(err, r, AP_CAUSE_NO_TASK, "waiting for the command: %s",
 				strerror(-r));

@@ -3,9 +3,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
-from e2e import ANYPERF, ENV, HAS_RUNTIME, TOOLS, Skip, main, run
+from e2e import ANYPERF, ENV, HAS_RUNTIME, TOOLS, Skip, main, run, scratch
 
 
 def events(*args):
@@ -157,6 +158,34 @@ def test_doctor():
             assert f["remedy"] or f["effect"], f
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
         assert f.read().strip() in facts["paranoid"]["value"]
+
+
+def test_a_runtime_that_cannot_run():
+    if not HAS_RUNTIME:
+        return
+    with scratch() as d:
+        for folder in ("cli", "rt"):
+            os.mkdir(os.path.join(d, folder))
+        tool = shutil.copy(ANYPERF, os.path.join(d, "cli"))
+        built = os.path.join(os.path.dirname(ANYPERF), "../rt/anyperf-rt")
+        runtime = os.path.join(d, "rt/anyperf-rt")
+
+        def asked(*words):
+            r = subprocess.run([tool, *words], env=ENV, text=True, capture_output=True, timeout=60,
+                               check=False)
+            return r.returncode, " ".join((r.stdout + r.stderr).split())
+
+        for what, says in (("mode", "the runtime anyperf-rt cannot be executed: Permission denied"),
+                           ("bytes", "the runtime anyperf-rt is another file")):
+            shutil.copy(built, runtime)
+            if what == "mode":
+                os.chmod(runtime, 0o644)
+            else:
+                os.truncate(runtime, 0)
+            status, text = asked("doctor")
+            assert says in text and "virtual PMU: works" not in text, text
+            status, text = asked("run", "--", "true")
+            assert status == 125 and "anyperf-rt" in text, (status, text)
 
 
 def test_version_for_a_bug_report():

@@ -281,6 +281,8 @@ int ap_event_set_filter(struct ap_event *e, const char *filter, struct ap_error 
 		return r;
 	if (r == -EINVAL && e->attr->type == PERF_TYPE_TRACEPOINT)
 		return refuse(e, r, err, FILTER_TEXT, .name = {filter});
+	if (r == -EEXIST)
+		return refuse(e, r, err, FILTER_HAS_ONE);
 	if (r == -EINVAL)
 		return refuse(e, r, err, FILTER_KIND, .name = {filter});
 	return refuse(e, r, err, FILTER_ERRNO, .name = {filter, strerror(-r)});

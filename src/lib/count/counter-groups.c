@@ -379,6 +379,9 @@ int ap__counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_
 	}
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
+	r = ap__flags_known(err, "ap_open_opts.flags", o.flags, 2 * AP_OPEN_AS_GIVEN - 1);
+	if (r)
+		goto fail;
 	c->m = m;
 	c->specs = specs;
 	c->flags = o.flags;

@@ -73,17 +73,6 @@ static int check_alone(const struct ap_target *t, struct ap_error *err)
 	return 0;
 }
 
-/* A directory that could not be opened: the errno says why. Returns it. */
-static int unread(struct ap_error *err, const char *path)
-{
-	int e = errno;
-	bool limit = e == EMFILE || e == ENFILE;
-
-	ap__fail(err, -e, limit ? AP_CAUSE_FD_LIMIT : AP_CAUSE_NO_TASK, "%s cannot be read: %s",
-		 path, limit ? "no file descriptor is left" : strerror(e));
-	return limit ? ap__remedy(err, -e, "raise the limit (ulimit -n)") : -e;
-}
-
 /* A soft limit of descriptors is in nobody's way, here as little as for events. */
 static DIR *open_dir(struct ap_machine *m, const char *path)
 {
@@ -105,8 +94,8 @@ static int tids_of(struct tids *t, struct ap_machine *m, pid_t pid, struct ap_er
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = pid > 0 ? open_dir(m, path) : NULL;
 	/* It may be there all the same, and passed over it would be missing from a sum. */
-	if (!dir && pid > 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		return unread(err, path);
+	if (!dir && pid > 0 && ap__is_shortage(-errno))
+		return ap__fail_unread(err, -errno, AP_CAUSE_NO_TASK, path);
 	if (!dir)
 		return ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "there is no process %d", (int)pid);
 	while ((d = readdir(dir)))
@@ -129,7 +118,7 @@ static int tids_of_all(struct tids *t, struct ap_machine *m, struct ap_error *er
 	int r = 0;
 
 	if (!proc)
-		return unread(err, "/proc");
+		return ap__fail_unread(err, -errno, AP_CAUSE_NO_TASK, "/proc");
 	while ((!r || r == -ESRCH) && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
 			r = tids_of(t, m, (pid_t)atoi(d->d_name), err);

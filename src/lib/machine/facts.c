@@ -8,6 +8,7 @@
 
 #include <anyperf/pmu.h>
 
+#include "backend/runtime.h"
 #include "backend/translations.h"
 #include "lib/refusal/explain.h"
 #include "lib/machine/machine-priv.h"
@@ -101,7 +102,8 @@ static void facts_pmu(struct findings *r)
 			       "instances); or let anyperf count in user space: anyperf run"
 			     : "let anyperf count in user space: anyperf run");
 	names.text[0] = '\0';
-	ap_pmus_each(r->m, add_pmu, &names, NULL);
+	if (ap_pmus_each(r->m, add_pmu, &names, NULL) == -ENOMEM && !r->stop)
+		r->stop = -ENOMEM;
 	fact(r, AP_FACT_INFO, "pmus", "PMUs", names.text[0] ? names.text : "none",
 	     "anyperf list shows their events", "");
 }
@@ -344,13 +346,17 @@ static void facts_virtual(struct findings *r)
 {
 	struct virtual_opts opts = {.session.paranoid = SESSION_PARANOID_HOST};
 	struct virtual_pmu *v;
-	char why[300] = "out of memory";
+	char why[300];
 	bool works;
 
 	if (!ap__is_here(r->m))
 		return;
-	works = !ap__virtual_new(&v, &opts);
+	works = !ap__runtime_check(why, sizeof(why));
 	if (works) {
+		if (ap__virtual_new(&v, &opts)) {
+			r->stop = r->stop ? r->stop : -ENOMEM;
+			return;
+		}
 		works = !ap__virtual_make_session(v, why, sizeof(why));
 		ap__virtual_free(v);
 	}

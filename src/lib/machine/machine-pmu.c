@@ -16,6 +16,11 @@
 #include "lib/machine/model-windows.h"
 #include "model/model.h"
 
+#define VIRTUAL_FLAGS                                                                        \
+	(AP_VIRTUAL_DETERMINISTIC | AP_VIRTUAL_STRICT | AP_VIRTUAL_VERIFY |                  \
+	 AP_VIRTUAL_IGNORE_KERNEL | AP_VIRTUAL_TRANSLATIONS | AP_VIRTUAL_TRANSLATIONS_TREE | \
+	 AP_VIRTUAL_MODEL_BESIDE | AP_VIRTUAL_MODEL_BESIDE_AUTO | AP_VIRTUAL_MODEL_WINDOWS_AUTO)
+
 /* Copies @from (NULL: "") into the @len bytes at @to; -EINVAL if it does not fit. */
 static int put(char *to, size_t len, const char *from)
 {
@@ -40,6 +45,13 @@ static int cpu_of(const char *features, u32 *cpu)
 	return features ? -EINVAL : 0;
 }
 
+static bool is_model(const char *name)
+{
+	char why[300];
+
+	return !name || !ap__virtual_check_model(name, why, sizeof(why));
+}
+
 static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts *opts)
 {
 	struct ap_virtual_opts o = {.size = sizeof(o)};
@@ -48,6 +60,8 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
+	if (o.flags & ~VIRTUAL_FLAGS)
+		return -EINVAL;
 	v->session.paranoid = SESSION_PARANOID_HOST;
 	v->session.counters = o.counters;
 	v->cache_mb = o.cache_mb;
@@ -72,7 +86,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	windows = !o.model_windows && o.flags & AP_VIRTUAL_MODEL_WINDOWS_AUTO ? "auto"
 									      : o.model_windows;
 	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||
-	    (v->cpu != METER_CPU_HOST && o.cpu_model) ||
+	    (v->cpu != METER_CPU_HOST && o.cpu_model) || !is_model(o.cpu_model) ||
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
 	    put(v->session.name, sizeof(v->session.name), o.session) ||
 	    ap__model_windows(windows, &v->window, &v->window_every, &what))
@@ -110,7 +124,8 @@ static void use_kernel(struct ap_machine *m)
 
 int ap__pmu_init(struct ap_machine *m, const struct ap_machine_opts *opts)
 {
-	int r = set_virtual_opts(&m->virtual_opts, opts->virtual_pmu);
+	int r = opts->pmu > AP_PMU_VIRTUAL ? -EINVAL
+					   : set_virtual_opts(&m->virtual_opts, opts->virtual_pmu);
 
 	m->asked = opts->pmu;
 	if (!r && m->asked == AP_PMU_VIRTUAL)

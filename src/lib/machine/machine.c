@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/machine/machine-pmu.h"
+#include "lib/refusal/fail.h"
 
 /* What the size of the caller's struct covers; fields beyond it are zero. */
 static struct ap_machine_opts opts_in(const struct ap_machine_opts *opts)
@@ -260,6 +261,7 @@ void ap__names_free(char **names)
 const char *ap__tracefs_events(struct ap_machine *m, int *why)
 {
 	char header[16];
+	ssize_t r;
 
 	static const char *const dirs[] = {"/sys/kernel/tracing/events",
 					   "/sys/kernel/debug/tracing/events"};
@@ -268,10 +270,9 @@ const char *ap__tracefs_events(struct ap_machine *m, int *why)
 		if (ap__exists(m, "%s", dirs[i]))
 			return dirs[i];
 	/* Of debugfs nobody but root sees anything, so only the first place can tell. */
+	r = ap__slurp(m, header, sizeof(header), "%s/header_page", dirs[0]);
 	if (why)
-		*why = ap__slurp(m, header, sizeof(header), "%s/header_page", dirs[0]) == -EACCES
-			       ? -EACCES
-			       : -ENOENT;
+		*why = r == -EACCES || ap__is_shortage((int)r) ? (int)r : -ENOENT;
 	return NULL;
 }
 

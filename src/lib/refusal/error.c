@@ -124,6 +124,26 @@ void ap__add_why(struct ap_error *err, const char *fmt, ...)
 	va_end(ap);
 }
 
+int ap__flags_known(struct ap_error *err, const char *field, unsigned int flags, unsigned int known)
+{
+	if (!(flags & ~known))
+		return 0;
+	ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
+		 "%s has bits that this library does not know: 0x%x", field, flags & ~known);
+	return ap__remedy(err, -EINVAL, "this is libanyperf %s", ap_version());
+}
+
+int ap__fail_unread(struct ap_error *err, int code, enum ap_cause cause, const char *path)
+{
+	if (code == -ENOMEM)
+		return ap__fail_memory(err);
+	if (!ap__is_shortage(code))
+		return ap__fail(err, code, cause, "%s cannot be read: %s", path, strerror(-code));
+	ap__fail(err, code, AP_CAUSE_FD_LIMIT, "%s cannot be read: no file descriptor is left",
+		 path);
+	return ap__remedy(err, code, "raise the limit (ulimit -n)");
+}
+
 int ap__fail_memory(struct ap_error *err)
 {
 	return ap__fail(err, -ENOMEM, AP_CAUSE_MEMORY, "out of memory");

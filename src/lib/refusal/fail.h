@@ -8,6 +8,9 @@
 #ifndef LIB_REFUSAL_FAIL_H
 #define LIB_REFUSAL_FAIL_H
 
+#include <errno.h>
+#include <stdbool.h>
+
 #include <anyperf/error.h>
 
 #include "base/refusal.h"
@@ -31,6 +34,22 @@ int ap__remedy(struct ap_error *err, int code, const char *fmt, ...) printf_like
 
 /* Appends to the why of @err. */
 void ap__add_why(struct ap_error *err, const char *fmt, ...) printf_like(2, 3);
+
+/*
+ * 0, or -EINVAL if @flags has more than @known: a caller made for a later library, or mistaken,
+ * would believe that he got what he asked for. @field names them.
+ */
+int ap__flags_known(struct ap_error *err, const char *field, unsigned int flags,
+		    unsigned int known);
+
+/* Is @code of something that was not found out, as descriptors or memory are out? */
+static inline bool ap__is_shortage(int code)
+{
+	return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+}
+
+/* That @path could not be read, by -errno @code, which is returned. @cause: of no shortage. */
+int ap__fail_unread(struct ap_error *err, int code, enum ap_cause cause, const char *path);
 
 /* -ENOMEM with its sentence. */
 int ap__fail_memory(struct ap_error *err);

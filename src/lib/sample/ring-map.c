@@ -137,6 +137,9 @@ int ap_ring_map(struct ap_ring **out, struct ap_event *e, const struct ap_ring_o
 
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
+	n = ap__flags_known(err, "ap_ring_opts.flags", o.flags, AP_RING_SHRINK);
+	if (n)
+		return n;
 	pages = wanted = o.pages ? o.pages : AP__RING_PAGES;
 	n = ap__ring_map(&r, e, pages, NULL, err);
 	/* The largest that fits, be it to keep it or to tell. */

@@ -103,17 +103,22 @@ static int modify(struct ap__parse *p, struct ap__item *it, const char *mods)
 	return 0;
 }
 
+/* The digits of a raw code "r1a8", "r0x1a8"; NULL: it is none. */
+static const char *raw_digits(const char *name)
+{
+	if (name[0] != 'r')
+		return NULL;
+	name += name[1] == '0' && name[2] == 'x' ? 3 : 1;
+	return *name && all_of(name, "0123456789abcdefABCDEF") ? name : NULL;
+}
+
 static bool is_raw(const char *name, u64 *config)
 {
-	size_t digits = strlen(name) - 1;
+	const char *digits = raw_digits(name);
 
-	if (name[0] != 'r')
+	if (!digits || strlen(digits) > 16)
 		return false;
-	if (name[1] == '0' && name[2] == 'x')
-		name += 2, digits -= 2;
-	if (!digits || digits > 16 || !all_of(name + 1, "0123456789abcdefABCDEF"))
-		return false;
-	*config = strtoull(name + 1, NULL, 16);
+	*config = strtoull(digits, NULL, 16);
 	return true;
 }
 
@@ -166,6 +171,9 @@ static int unknown(struct ap__parse *p, const char *name)
 	char text[320], cache[64], **pmus, **events;
 	int n, k;
 
+	if (raw_digits(name))
+		return ap__fail(p->err, -EINVAL, AP_CAUSE_BAD_VALUE,
+				"\"%.120s\": a raw code has at most 16 hexadecimal digits", name);
 	ap__nearest_init(&near, name);
 	for (unsigned int i = 0; i < ap__ngenerics; i++) {
 		ap__nearest_offer(&near, ap__generics[i].name);
@@ -582,8 +590,11 @@ static int parse_item(struct ap__parse *p, char **at)
 	trim(s, end);
 	if (!*s)
 		return syntax(p, "%s",
-			      stop == '}' ? "an event is missing before \"}\""
-					  : "an event is missing beside a comma");
+			      stop == '}'           ? "an event is missing before \"}\""
+			      : stop || p->specs->n ? "an event is missing beside a comma"
+			      : p->in_braces
+				      ? "an event and the closing brace of a group are missing"
+				      : "the list of events is empty");
 	r = add_event(p, s, &mods);
 	/* Who asked for an event is never left without both it and a reason. */
 	CHECK(r || p->specs->n > from);

@@ -19,6 +19,8 @@ static bool is_component(const char *s)
 
 static int no_tracefs(struct ap__parse *p, const char *sys, const char *name, int why)
 {
+	if (ap__is_shortage(why))
+		return ap__fail_unread(p->err, why, AP_CAUSE_TRACEFS, "tracefs");
 	if (why == -EACCES || why == -EPERM) {
 		ap__fail(
 			p->err, -EACCES, AP_CAUSE_TRACEFS,
@@ -46,7 +48,7 @@ static int add_one(struct ap__parse *p, const char *events, const char *sys, con
 	int r;
 
 	r = ap__slurp_number(p->m, &id, "%s/%s/%s/id", events, sys, name);
-	if (r == -EACCES || r == -EPERM)
+	if (r == -EACCES || r == -EPERM || ap__is_shortage(r))
 		return no_tracefs(p, sys, name, r);
 	if (r || id < 0)
 		return -ENOENT;
@@ -102,11 +104,13 @@ int ap__parse_tracepoint(struct ap__parse *p, const char *sys, const char *name)
 	}
 	ns = ap__names(p->m, &systems, "%s", events);
 	if (ns < 0)
-		return ns == -ENOMEM ? ap__fail_memory(p->err) : no_tracefs(p, sys, name, ns);
+		return no_tracefs(p, sys, name, ns);
 	for (int i = 0; i < ns && !r; i++) {
 		if (fnmatch(sys, systems[i], 0) != 0)
 			continue;
 		n = ap__names(p->m, &names, "%s/%s", events, systems[i]);
+		if (ap__is_shortage(n))
+			r = no_tracefs(p, sys, name, n);
 		for (int j = 0; j < n && !r; j++) {
 			if (fnmatch(name, names[j], 0) != 0)
 				continue;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/hw_breakpoint.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,8 @@ TEST(descriptions)
 		{",", -EINVAL},
 		{"cs,", -EINVAL},
 		{"{cs", -EINVAL},
+		{"{", -EINVAL},
+		{"r11111111111111111", -EINVAL},
 		{"cs}", -EINVAL},
 		{"{}", -EINVAL},
 		{"{cs}x", -EINVAL},
@@ -447,6 +450,69 @@ TEST(commands)
 	target.command = c;
 	refuse_counters(-ESRCH, "cs:u", &target);
 	ap_command_free(c);
+	ap_machine_free(m);
+}
+
+/* A flag that there is not yet is refused wherever flags can be given. */
+TEST(flags_of_a_later_library)
+{
+	struct ap_open_opts open = {.size = sizeof(open), .flags = 1u << 31};
+	struct ap_sampler_opts sampling = {.size = sizeof(sampling), .flags = 1u << 31};
+	struct ap_ring_opts ring = {.size = sizeof(ring), .flags = 1u << 31};
+	struct ap_virtual_opts virtual_pmu = {.size = sizeof(virtual_pmu), .flags = 1u << 31};
+	struct ap_machine_opts opts = {.size = sizeof(opts), .virtual_pmu = &virtual_pmu};
+	struct ap_machine *m = machine_of(NULL), *other = UNTOUCHED;
+	struct pe_attr cs = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
+	char program[] = "true", *yes[] = {program, NULL};
+	struct ap_counters *counters = UNTOUCHED;
+	struct ap_sampler *sampler = UNTOUCHED;
+	struct ap_ring *mapped = UNTOUCHED;
+	struct ap_command *c = NULL;
+	struct ap_event *e = NULL;
+	struct ap_specs *specs;
+
+	ASSERT(ap_specs_parse(&specs, m, "cs:u", &told) == 0);
+	ASSERT(ap_event_open(&e, m, (struct perf_event_attr *)&cs, NULL, &told) == 0);
+	ASSERT(ap_command_new(&c, m, yes, NULL, &told) == 0);
+	REFUSED(-EINVAL, ap_counters_open(&counters, m, specs, NULL, &open, err));
+	REFUSED(-EINVAL, ap_sampler_open(&sampler, m, specs, NULL, &sampling, err));
+	sampling.flags = 0;
+	sampling.open_flags = 1u << 31;
+	REFUSED(-EINVAL, ap_sampler_open(&sampler, m, specs, NULL, &sampling, err));
+	REFUSED(-EINVAL, ap_ring_map(&mapped, e, &ring, err));
+	REFUSED(-EINVAL, ap_command_wait(c, 1u << 31, NULL, err));
+	EXPECT_STREQ(told.remedy, "this is libanyperf 0.1.0");
+	EXPECT_EQ(ap_machine_new(&other, &opts), -EINVAL);
+	virtual_pmu.flags = 0;
+	virtual_pmu.cpu_model = "no-such-cpu";
+	EXPECT_EQ(ap_machine_new(&other, &opts), -EINVAL);
+	virtual_pmu.cpu_model = NULL;
+	opts.pmu = AP_PMU_VIRTUAL + 1;
+	EXPECT_EQ(ap_machine_new(&other, &opts), -EINVAL);
+	EXPECT(counters == UNTOUCHED && sampler == UNTOUCHED && mapped == UNTOUCHED &&
+	       other == UNTOUCHED);
+	ap_command_free(c);
+	ap_event_close(e);
+	ap_specs_free(specs);
+	ap_machine_free(m);
+}
+
+/* Without descriptors nobody knows whether a tracepoint is there. */
+TEST(tracepoints_without_descriptors)
+{
+	struct ap_machine *m = machine_of("intel-hybrid");
+	struct ap_specs *s = UNTOUCHED;
+	struct rlimit before, none;
+
+	ASSERT(!getrlimit(RLIMIT_NOFILE, &before));
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	ASSERT(!setrlimit(RLIMIT_NOFILE, &none));
+	REFUSED(-EMFILE, ap_specs_parse(&s, m, "sched:sched_switch", err));
+	EXPECT_EQ(told.cause, AP_CAUSE_FD_LIMIT);
+	REFUSED(-EMFILE, ap_specs_parse(&s, m, "sched:*", err));
+	EXPECT_EQ(told.cause, AP_CAUSE_FD_LIMIT);
+	ASSERT(!setrlimit(RLIMIT_NOFILE, &before));
+	EXPECT(s == UNTOUCHED);
 	ap_machine_free(m);
 }
 

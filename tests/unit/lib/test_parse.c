@@ -551,7 +551,9 @@ TEST(syntax_errors_say_what_is_wrong)
 	static const struct {
 		const char *text, *why;
 	} bad[] = {
-		{"", "an event is missing"},
+		{"", "the list of events is empty"},
+		{"{", "an event and the closing brace"},
+		{"r11111111111111111", "at most 16 hexadecimal digits"},
 		{"cs,", "beside a comma"},
 		{",cs", "beside a comma"},
 		{"cs,,cs", "beside a comma"},
