@@ -22,13 +22,21 @@
 #include "lib/machine/machine-pmu.h"
 #include "lib/machine/machine-priv.h"
 
-/* Executes the program; returns an errno. Makes nothing but system calls. */
+/*
+ * Executes the program; returns an errno, or -errno if it is the runtime that cannot be executed.
+ * Makes nothing but system calls.
+ */
 static int become(const struct ap_command *c, char *const *argv)
 {
-	if (c->launch)
-		return ap__guest_become(c->launch);
-	execvp(argv[0], argv);
-	return errno;
+	int err;
+
+	if (!c->launch) {
+		execvp(argv[0], argv);
+		return errno;
+	}
+	err = ap__guest_become(c->launch);
+	/* That is how a translator around us refuses another one. */
+	return err == EBUSY ? err : -err;
 }
 
 static void __attribute__((noreturn)) run_child(const struct ap_command *c, int start_pipe,
@@ -303,10 +311,9 @@ static int failure(struct ap_command *c, struct ap_error *err)
 		e = ap__segment_failure(ap__virtual_segment(c->virtual_pmu), &text);
 	if (!e)
 		return 0;
-	/* The program itself was looked for before: what could not be executed is the runtime. */
-	if (!*text && c->launch && e != EBUSY)
-		return ap__fail(err, -e, AP_CAUSE_SESSION,
-				"cannot run anyperf's own runtime, anyperf-rt: %s", strerror(e));
+	if (e < 0)
+		return ap__fail(err, e, AP_CAUSE_SESSION,
+				"cannot run anyperf's own runtime, anyperf-rt: %s", strerror(-e));
 	if (!*text)
 		return explain_exec(c->name, e, err);
 	/* A program that only the kernel can run. */
