@@ -14,8 +14,8 @@ import termios
 import time
 
 import compare_schema
-from compare_runs import (FIXED, QUANTITIES, REGION, baseline, compare, compared, fixed, main, region,
-                          vs)
+from compare_runs import (FIXED, QUANTITIES, REGION, baseline, compare, compared, fixed, main,
+                          region, vs)
 from e2e import ANYPERF, ENV, scratch
 
 THREADS = os.environ["E2E_REGION_THREADS"]

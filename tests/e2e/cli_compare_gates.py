@@ -10,8 +10,8 @@ import struct
 import subprocess
 
 import compare_schema
-from compare_runs import (FIXED, QUANTITIES, baseline, compare, compared, edited, fixed, judged, main,
-                          region, vs)
+from compare_runs import (FIXED, QUANTITIES, baseline, compare, compared, edited, fixed, judged,
+                          main, region, vs)
 from e2e import ANYPERF, ENV, TOOLS, scratch
 
 NONDET = os.environ["E2E_NONDET"]
