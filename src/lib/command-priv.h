@@ -13,10 +13,10 @@ struct ap_command {
 	char *name;                      /* argv[0], for sentences; owned */
 	pid_t pid;                       /* 0: there is no process, or no longer */
 	bool started;
-	int start_pipe; /* our end of the socket on which the child waits; -1 once closed */
-	int child_end;  /* the child's, which we close when it is let go; -1 then */
-	int exec_errno; /* of become(), or the runtime's; 0: it was executed, or is not known */
-	int status;     /* as wait4(2) gives it; valid once it was waited for */
+	int start_pipe;      /* our end of the socket on which the child waits; -1 once closed */
+	int child_end;       /* the child's, which we close when it is let go; -1 then */
+	int exec_errno;      /* of become(), or the runtime's; 0: it was, or is not known */
+	int status;          /* as wait4(2) gives it; valid once it was waited for */
 	struct rusage usage; /* likewise */
 };
 
