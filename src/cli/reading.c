@@ -181,6 +181,16 @@ static void learn_build_ids(struct reading *r)
 	}
 }
 
+static void learn_map(struct reading *r, const struct ap_record_mmap *map)
+{
+	struct elf_build_id id = {.size = 0};
+
+	if (map->build_id)
+		id = elf_build_id_made(map->build_id, map->build_id_size);
+	sym_view_map(r->view, map->pid, map->addr, map->len, map->pgoff, map->filename,
+		     id.size ? &id : NULL);
+}
+
 static void learn(struct reading *r, const struct ap_record *rec)
 {
 	if (!r->ids_known)
@@ -189,8 +199,7 @@ static void learn(struct reading *r, const struct ap_record *rec)
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 		if (r->data_maps || !(rec->misc & PERF_RECORD_MISC_MMAP_DATA))
-			sym_view_map(r->view, rec->mmap.pid, rec->mmap.addr, rec->mmap.len,
-				     rec->mmap.pgoff, rec->mmap.filename);
+			learn_map(r, &rec->mmap);
 		break;
 	case PERF_RECORD_COMM: sym_view_comm(r->view, rec->comm.tid, rec->comm.comm); break;
 	case PERF_RECORD_FORK:

@@ -14,33 +14,33 @@ void data_tally_init(struct data_tally *t, const struct ap_layout *layout)
 void data_tally_release(struct data_tally *t)
 {
 	for (u32 i = 0; i < t->room; i++)
-		free(t->files[i]);
+		free(t->files[i].name);
 	free(t->files);
 	*t = (struct data_tally){0};
 }
 
 /* Where @name is in the table, or belongs. There is always room. */
-static char **place_of(char **files, u32 room, const char *name)
+static struct data_file *place_of(struct data_file *files, u32 room, const char *name)
 {
 	u32 hash = 2166136261u;
 
 	for (const char *p = name; *p; p++)
 		hash = (hash ^ (u8)*p) * 16777619u;
 	for (u32 i = hash & (room - 1);; i = (i + 1) & (room - 1))
-		if (!files[i] || !strcmp(files[i], name))
+		if (!files[i].name || !strcmp(files[i].name, name))
 			return &files[i];
 }
 
 static bool grow(struct data_tally *t)
 {
 	u32 room = t->room ? t->room * 2 : 64;
-	char **files = calloc(room, sizeof(*files));
+	struct data_file *files = calloc(room, sizeof(*files));
 
 	if (!files)
 		return false;
 	for (u32 i = 0; i < t->room; i++)
-		if (t->files[i])
-			*place_of(files, room, t->files[i]) = t->files[i];
+		if (t->files[i].name)
+			*place_of(files, room, t->files[i].name) = t->files[i];
 	free(t->files);
 	t->files = files;
 	t->room = room;
@@ -48,17 +48,22 @@ static bool grow(struct data_tally *t)
 }
 
 /* Without memory a file has no build id: no reason to end a recording. */
-static void add_file(struct data_tally *t, const char *name)
+static void add_file(struct data_tally *t, const struct ap_record_mmap *map)
 {
-	char **place;
+	struct data_file *file;
 
 	if (t->nr_files * 2 >= t->room && !grow(t))
 		return;
-	place = place_of(t->files, t->room, name);
-	if (*place)
+	file = place_of(t->files, t->room, map->filename);
+	if (file->name)
 		return;
-	*place = strdup(name);
-	t->nr_files += *place != NULL;
+	file->name = strdup(map->filename);
+	file->build_id_size = map->build_id ? map->build_id_size : 0;
+	if (file->build_id_size)
+		memcpy(file->build_id, map->build_id, sizeof(file->build_id));
+	else
+		file->ino = map->ino;
+	t->nr_files += file->name != NULL;
 }
 
 static void look_at_map(struct data_tally *t, const void *bytes, size_t len)
@@ -73,7 +78,7 @@ static void look_at_map(struct data_tally *t, const void *bytes, size_t len)
 		return;
 	if (!(rec.misc & PERF_RECORD_MISC_MMAP_DATA) && rec.mmap.filename[0] == '/' &&
 	    rec.mmap.filename[1] != '/')
-		add_file(t, rec.mmap.filename);
+		add_file(t, &rec.mmap);
 }
 
 static void look_at_time(struct data_tally *t, const u8 *bytes, size_t size)

@@ -10,6 +10,20 @@
 
 #define NOTES 65536 /* as much is looked at of them */
 
+struct elf_build_id elf_build_id_made(const u8 *bytes, size_t size)
+{
+	struct elf_build_id id = {.size = (u8)(size < sizeof(id.bytes) ? size : sizeof(id.bytes))};
+
+	memcpy(id.bytes, bytes, id.size);
+	return id;
+}
+
+bool elf_build_id_same(const struct elf_build_id *a, const struct elf_build_id *b)
+{
+	/* What lies behind a shorter one is zeros in the struct, as perf pads it. */
+	return a->size && b->size && !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
 bool elf_build_id_in_notes(const void *notes, size_t len, size_t align, struct elf_build_id *id)
 {
 	struct cursor c = cursor_over(notes, len);
@@ -24,9 +38,8 @@ bool elf_build_id_in_notes(const void *notes, size_t len, size_t align, struct e
 		if (!name || !desc)
 			return false;
 		if (type == NT_GNU_BUILD_ID && name_len == 4 && !memcmp(name, "GNU", 4) &&
-		    desc_len && desc_len <= sizeof(id->bytes)) {
-			*id = (struct elf_build_id){.size = (u8)desc_len};
-			memcpy(id->bytes, desc, desc_len);
+		    desc_len) {
+			*id = elf_build_id_made(desc, desc_len);
 			return true;
 		}
 		cursor_bytes(&c, rest < cursor_left(&c) ? rest : cursor_left(&c));
@@ -115,6 +128,5 @@ bool elf_build_id_is(const char *path, const struct elf_build_id *id)
 	struct elf_build_id own;
 
 	return !id || !id->size ||
-	       (elf_build_id_of_file(path, &own) && own.size == id->size &&
-		!memcmp(own.bytes, id->bytes, id->size));
+	       (elf_build_id_of_file(path, &own) && elf_build_id_same(&own, id));
 }

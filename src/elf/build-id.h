@@ -9,9 +9,14 @@
 #include "base/types.h"
 
 struct elf_build_id {
-	u8 bytes[20];
-	u8 size; /* 0: there is none */
+	u8 bytes[20]; /* zeros behind a shorter one; a longer one is cut, as by the kernel and perf */
+	u8 size;      /* 0: there is none */
 };
+
+struct elf_build_id elf_build_id_made(const u8 *bytes, size_t size);
+
+/* Recordings may have zeros as part of one that is shorter. */
+bool elf_build_id_same(const struct elf_build_id *a, const struct elf_build_id *b);
 
 /* False: the file is not ELF of this machine's byte order, has none, or cannot be read. */
 bool elf_build_id_of_file(const char *path, struct elf_build_id *id);

@@ -13,7 +13,7 @@
 #define KERNEL  "[kernel.kallsyms]"
 #define JIT_MAP "/tmp/perf-%u.map"
 
-/* A file, or what has a name in brackets. */
+/* A file, or what has a name in brackets. Of one path there is one for each build id. */
 struct sym_object {
 	char *path; /* owned */
 	struct elf_build_id id;
@@ -150,7 +150,9 @@ static struct sym_thread *thread_of(const struct sym_view *v, u32 tid)
 	return NULL;
 }
 
-static struct sym_object *object_of(struct sym_view *v, const char *path)
+/* The first of @path, if it does not matter which (@id NULL); else that with this build id. */
+static struct sym_object *object_of(struct sym_view *v, const char *path,
+				    const struct elf_build_id *id)
 {
 	struct sym_table *t = &v->objects;
 	struct sym_object *o;
@@ -159,11 +161,13 @@ static struct sym_object *object_of(struct sym_view *v, const char *path)
 		o = t->at[i & (t->room - 1)];
 		if (!o)
 			break;
-		if (!strcmp(o->path, path))
+		if (!strcmp(o->path, path) && (!id || elf_build_id_same(&o->id, id)))
 			return o;
 	}
 	o = must(calloc(1, sizeof(*o)));
 	o->path = must(strdup(path));
+	if (id)
+		o->id = *id;
 	add(t, o, hash_of_object);
 	return o;
 }
@@ -206,12 +210,12 @@ void sym_view_free(struct sym_view *v)
 
 void sym_view_build_id(struct sym_view *v, const char *path, const u8 *id, u32 size)
 {
-	struct elf_build_id *to = !strcmp(path, KERNEL) ? &v->kernel_id : &object_of(v, path)->id;
+	struct elf_build_id made = elf_build_id_made(id, size);
 
-	if (size > sizeof(to->bytes))
-		return;
-	memcpy(to->bytes, id, size);
-	to->size = (u8)size;
+	if (!strcmp(path, KERNEL))
+		v->kernel_id = made;
+	else
+		object_of(v, path, NULL)->id = made;
 }
 
 static void insert(struct sym_process *p, u32 at, struct sym_map m)
@@ -267,7 +271,8 @@ static bool is_memory(const char *path)
 	       !strncmp(path, "/SYSV", 5);
 }
 
-void sym_view_map(struct sym_view *v, u32 pid, u64 addr, u64 len, u64 pgoff, const char *path)
+void sym_view_map(struct sym_view *v, u32 pid, u64 addr, u64 len, u64 pgoff, const char *path,
+		  const struct elf_build_id *id)
 {
 	struct sym_process *p = pid == UINT32_MAX ? &v->kernel : process_of(v, pid, true);
 	struct sym_map m = {addr, addr + len, pgoff, NULL};
@@ -284,7 +289,7 @@ void sym_view_map(struct sym_view *v, u32 pid, u64 addr, u64 len, u64 pgoff, con
 		snprintf(jit, sizeof(jit), JIT_MAP, pid);
 		path = jit;
 	}
-	m.object = object_of(v, path);
+	m.object = object_of(v, path, id);
 	unmap(p, m.start, m.end);
 	while (i < p->nr && p->maps[i].start < m.start)
 		i++;
@@ -428,8 +433,7 @@ static const struct sym_symbol *kernel_symbol(struct sym_view *v, const struct s
 	if (!v->kallsyms_tried) {
 		v->kallsyms_tried = true;
 		if (!v->kernel_id.size || !elf_build_id_of_kernel(&running) ||
-		    (running.size == v->kernel_id.size &&
-		     !memcmp(running.bytes, v->kernel_id.bytes, running.size)))
+		    elf_build_id_same(&running, &v->kernel_id))
 			v->kallsyms = sym_symbols_of_kernel("/proc/kallsyms");
 	}
 	if (!v->kallsyms)

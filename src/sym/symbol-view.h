@@ -32,8 +32,12 @@ void sym_view_free(struct sym_view *v);
 /* The build id of a file of this name, or of "[kernel.kallsyms]". */
 void sym_view_build_id(struct sym_view *v, const char *path, const u8 *id, u32 size);
 
-/* A mapping; @pid of the kernel's own is -1. The path may be a name in brackets. */
-void sym_view_map(struct sym_view *v, u32 pid, u64 addr, u64 len, u64 pgoff, const char *path);
+/*
+ * A mapping; @pid of the kernel's own is -1. The path may be a name in brackets. @id is what the
+ * file had when it was mapped, if that is known; NULL: what sym_view_build_id() has said.
+ */
+void sym_view_map(struct sym_view *v, u32 pid, u64 addr, u64 len, u64 pgoff, const char *path,
+		  const struct elf_build_id *id);
 
 /*
  * A thread's name. What is mapped stays when it executes a program: its last samples may still be

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 
-from e2e import ANYPERF, ENV, Skip, main, run, scratch
+from e2e import ANYPERF, ENV, HAS_RUNTIME, Skip, main, run, scratch
 from made_recording import sampled
 
 SPIN = os.environ["E2E_SPIN"]
@@ -22,7 +22,7 @@ def record(path, *args):
                                      r.err):
         raise Skip("the kernel lets nobody record here")
     assert r.status == 0, r
-    return int(re.search(r"(\d+) samples?", r.err)[1])
+    return int((re.search(r"(\d+) samples?", r.err) or [0, 0])[1])
 
 
 def report(path, *args):
@@ -180,17 +180,67 @@ def test_files_that_have_changed():
 
         assert not said()
         # Another build, whose id has another byte.
-        notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True,
-                               check=True).stdout
-        build = bytes.fromhex(re.search("Build ID: ([0-9a-f]+)", notes)[1])
-        with open(program, "rb") as f:
-            code = f.read()
-        assert code.count(build) == 1
+        code = other_build(program)
         os.remove(program)
         assert f"'{program}' is not there any more: its functions are shown as addresses" in said()
         with open(program, "wb") as f:
-            f.write(code.replace(build, bytes([build[0] ^ 1]) + build[1:]))
+            f.write(code)
         assert f"'{program}' was built anew since it was recorded: its functions" in said()
+
+
+def other_build(program):
+    """Its bytes with another build id, of the same length."""
+    notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True,
+                           check=True).stdout
+    build = bytes.fromhex(re.search("Build ID: ([0-9a-f]+)", notes)[1])
+    with open(program, "rb") as f:
+        code = f.read()
+    assert code.count(build) == 1
+    return code.replace(build, bytes([build[0] ^ 1]) + build[1:])
+
+
+def test_files_that_are_replaced_while_they_are_recorded():
+    """What has been executed is told, not what lies there at the end."""
+    pmus = [["-e", USER]] + [["-e", "instructions:u"], ["--exact"]] * HAS_RUNTIME
+    for words in pmus:
+        with scratch() as d:
+            program, other = f"{d}/spin", f"{d}/other"
+            shutil.copy(SPIN, program)
+            with open(other, "wb") as f:
+                f.write(other_build(program))
+            os.chmod(other, 0o755)
+            record(f"{d}/a", *words, ["sh", "-c", f"{program} 60; mv {other} {program}; :"])
+            r = run("report", "-i", f"{d}/a", "--no-children", env={"HOME": d})
+            assert f"'{program}' was built anew" in r.err and "burn" not in r.out, (words, r)
+            # Both have run: each has what is its own.
+            shutil.copy(SPIN, program)
+            with open(other, "wb") as f:
+                f.write(other_build(program))
+            os.chmod(other, 0o755)
+            record(f"{d}/a", *words, ["sh", "-c", f"{program} 60; mv {other} {program}; "
+                                                  f"{program} 60; :"])
+            r = run("report", "-i", f"{d}/a", "--no-children", env={"HOME": d})
+            assert f"'{program}' was built anew" in r.err, (words, r)
+            named = re.findall(r"^ +([\d.]+%) .* \[\.\] (?!0x)\w", r.out, re.M)
+            half = sum(float(x[:-1]) for x in named)
+            assert 25 < half < 75, (words, r)
+
+
+def test_build_ids_of_perfs_mappings():
+    if not shutil.which("perf"):
+        raise Skip("compares with perf, which is not installed")
+    with scratch() as d:
+        program = f"{d}/spin"
+        shutil.copy(SPIN, program)
+        p = subprocess.run(["perf", "record", "-q", "--buildid-mmap", "-e", USER, "-o", f"{d}/a",
+                            program, "60"], env={**ENV, "HOME": d}, capture_output=True, check=False)
+        if p.returncode:
+            raise Skip("this perf, or the kernel, does not")
+        with open(f"{d}/other", "wb") as f:
+            f.write(other_build(program))
+        os.rename(f"{d}/other", program)
+        r = run("report", "-i", f"{d}/a", env={"HOME": d})
+        assert f"'{program}' was built anew" in r.err, r
 
 
 def test_what_a_group_has_read():

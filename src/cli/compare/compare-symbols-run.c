@@ -53,7 +53,7 @@ static void look_at_task(struct sym_view *view, const struct ap_record *rec)
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 		sym_view_map(view, rec->mmap.pid, rec->mmap.addr, rec->mmap.len, rec->mmap.pgoff,
-			     rec->mmap.filename);
+			     rec->mmap.filename, NULL);
 		break;
 	case PERF_RECORD_FORK:
 		sym_view_fork(view, rec->task.pid, rec->task.tid, rec->task.ppid, rec->task.ptid);

@@ -229,7 +229,7 @@ int record_open(struct record_job *job)
 	if (open_sampler(job, &job->sampler, job->specs, job->enabled,
 			 o->overwrite   ? AP_SAMPLER_OVERWRITE
 			 : has_tasks(o) ? 0
-					: AP_SAMPLER_TASKS))
+					: AP_SAMPLER_TASKS | AP_SAMPLER_BUILD_IDS))
 		return -1;
 	if (has_tasks(o)) {
 		if (ap_specs_parse(&job->task_specs, job->machine, "dummy:u", &err))
@@ -237,7 +237,8 @@ int record_open(struct record_job *job)
 		((struct pe_attr *)ap_specs_at(job->task_specs, 0)->attr)->mmap_data =
 			record_opts_data_maps(o);
 		job->tasks_on_exec = command;
-		if (open_sampler(job, &job->tasks, job->task_specs, command, AP_SAMPLER_TASKS))
+		if (open_sampler(job, &job->tasks, job->task_specs, command,
+				 AP_SAMPLER_TASKS | AP_SAMPLER_BUILD_IDS))
 			return -1;
 	}
 	for (u32 i = 0; i < o->nr_filters; i++)

@@ -276,6 +276,16 @@ void record_output_snapshot(struct record_job *job)
 		give_up(job, &err);
 }
 
+/* What lies there now is not what was mapped if it is another inode. */
+static bool id_of(const struct data_file *file, struct elf_build_id *id)
+{
+	struct stat st;
+
+	*id = elf_build_id_made(file->build_id, file->build_id_size);
+	return id->size || ((!file->ino || (!stat(file->name, &st) && st.st_ino == file->ino)) &&
+			    elf_build_id_of_file(file->name, id));
+}
+
 static void add_build_ids(struct record_job *job, struct data_features *f)
 {
 	struct elf_build_id id;
@@ -283,10 +293,13 @@ static void add_build_ids(struct record_job *job, struct data_features *f)
 	if (sees_kernel(job) && elf_build_id_of_kernel(&id))
 		data_features_add_build_id(f, "[kernel.kallsyms]", PERF_RECORD_MISC_KERNEL,
 					   id.bytes, id.size);
-	for (u32 i = 0; i < job->tally.room; i++)
-		if (job->tally.files[i] && elf_build_id_of_file(job->tally.files[i], &id))
-			data_features_add_build_id(f, job->tally.files[i], PERF_RECORD_MISC_USER,
-						   id.bytes, id.size);
+	for (u32 i = 0; i < job->tally.room; i++) {
+		const struct data_file *file = &job->tally.files[i];
+
+		if (file->name && id_of(file, &id))
+			data_features_add_build_id(f, file->name, PERF_RECORD_MISC_USER, id.bytes,
+						   id.size);
+	}
 }
 
 /* What nobody has told in a record, so that the file knows it too. */

@@ -64,6 +64,8 @@ int ap__sampler_prepare(struct ap_specs *specs, const struct ap_sampler_opts *o,
 			a->sample_type |= PERF_SAMPLE_IDENTIFIER;
 		if (!i && (o->flags & AP_SAMPLER_TASKS))
 			a->mmap = a->mmap2 = a->comm = a->comm_exec = a->task = 1;
+		if (!i && (o->flags & AP_SAMPLER_TASKS) && (o->flags & AP_SAMPLER_BUILD_IDS))
+			a->build_id = 1;
 	}
 	return 0;
 }

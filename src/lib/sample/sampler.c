@@ -89,7 +89,7 @@ int ap_sampler_open(struct ap_sampler **out, struct ap_machine *m, struct ap_spe
 	s->m = m;
 	s->specs = specs;
 	s->flags = o.flags;
-	r = ap__flags_known(err, "ap_sampler_opts.flags", o.flags, 2 * AP_SAMPLER_LOSSLESS - 1);
+	r = ap__flags_known(err, "ap_sampler_opts.flags", o.flags, 2 * AP_SAMPLER_BUILD_IDS - 1);
 	if (!r)
 		r = open_parts(s, target, &o, err);
 	if (r) {

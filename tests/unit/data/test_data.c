@@ -461,7 +461,7 @@ TEST(a_tally_counts)
 	EXPECT_EQ(t.first, 40);
 	EXPECT_EQ(t.last, 50);
 	for (u32 i = 0; i < t.room; i++)
-		files += t.files[i] != NULL;
+		files += t.files[i].name != NULL;
 	EXPECT_EQ(files, 2);
 	data_tally_release(&t);
 }

@@ -70,7 +70,7 @@ TEST(a_view_finds_them)
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "%llx-%llx %7s %llx", &from, &to, perms, &off) == 4 &&
 		    perms[2] == 'x' && addr >= from && addr < to)
-			sym_view_map(v, 5, from, to - from, off, path);
+			sym_view_map(v, 5, from, to - from, off, path, NULL);
 	fclose(f);
 	sym_view_find(v, 5, addr, false, &place);
 	EXPECT_STREQ(place.symbol, "test_sym_known");
@@ -88,7 +88,7 @@ TEST(a_view_finds_them)
 	sym_view_find(v, 6, addr, false, &place);
 	EXPECT_STREQ(place.symbol, "test_sym_known");
 	page = addr & ~4095ull;
-	sym_view_map(v, 6, page, 4096, 0, "/nothing/there");
+	sym_view_map(v, 6, page, 4096, 0, "/nothing/there", NULL);
 	sym_view_find(v, 6, addr, false, &place);
 	EXPECT_STREQ(place.object, "/nothing/there");
 	EXPECT(!place.symbol);
@@ -120,10 +120,10 @@ TEST(maps_that_overlap)
 	struct sym_view *v = sym_view_new();
 	struct sym_place place;
 
-	sym_view_map(v, 1, 1000, 1000, 0, "/a");
-	sym_view_map(v, 1, 1200, 100, 7000, "/b");
-	sym_view_map(v, 1, 900, 150, 0, "/c");
-	sym_view_map(v, 1, 1950, 100, 0, "/d");
+	sym_view_map(v, 1, 1000, 1000, 0, "/a", NULL);
+	sym_view_map(v, 1, 1200, 100, 7000, "/b", NULL);
+	sym_view_map(v, 1, 900, 150, 0, "/c", NULL);
+	sym_view_map(v, 1, 1950, 100, 0, "/d", NULL);
 	static const struct {
 		u64 addr;
 		const char *object;
@@ -154,7 +154,7 @@ TEST(code_of_a_compiler)
 	ASSERT(f);
 	fprintf(f, "5000 20 lazy: fib\nnonsense\n5100 8 other\n");
 	fclose(f);
-	sym_view_map(v, (u32)getpid(), 0x5000, 0x1000, 0, "//anon");
+	sym_view_map(v, (u32)getpid(), 0x5000, 0x1000, 0, "//anon", NULL);
 	sym_view_find(v, (u32)getpid(), 0x5010, false, &place);
 	EXPECT_STREQ(place.symbol, "lazy: fib");
 	EXPECT_EQ(place.offset, 0x10);
@@ -228,6 +228,23 @@ TEST(notes)
 	EXPECT_STREQ(elf_build_id_text(&id, text), "aabbcc");
 	for (size_t len = 0; len < sizeof(notes) - 1; len++)
 		EXPECT(!elf_build_id_in_notes(notes, len, 4, &id));
+}
+
+/* perf has 20 bytes of each, with zeros behind a shorter one. */
+TEST(build_ids_of_any_length)
+{
+	static const u8 bytes[24] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
+				     13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
+	static const u8 padded[20] = {1, 2, 3, 4, 5};
+	struct elf_build_id five = elf_build_id_made(bytes, 5),
+			    of_perf = elf_build_id_made(padded, 20);
+	struct elf_build_id cut = elf_build_id_made(bytes, 24),
+			    twenty = elf_build_id_made(bytes, 20);
+	struct elf_build_id none = {.size = 0};
+
+	EXPECT(elf_build_id_same(&five, &of_perf) && elf_build_id_same(&of_perf, &five));
+	EXPECT(elf_build_id_same(&cut, &twenty));
+	EXPECT(!elf_build_id_same(&five, &twenty) && !elf_build_id_same(&none, &none));
 }
 
 /* Cut off, and with any byte changed: symbols or none, nothing outside of it is read. */
