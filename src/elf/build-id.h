@@ -9,7 +9,7 @@
 #include "base/types.h"
 
 struct elf_build_id {
-	u8 bytes[20]; /* zeros behind a shorter one; a longer one is cut, as by the kernel and perf */
+	u8 bytes[20]; /* zeros behind a shorter one; a longer one is cut, as by kernel and perf */
 	u8 size;      /* 0: there is none */
 };
 

@@ -233,7 +233,8 @@ def test_build_ids_of_perfs_mappings():
         program = f"{d}/spin"
         shutil.copy(SPIN, program)
         p = subprocess.run(["perf", "record", "-q", "--buildid-mmap", "-e", USER, "-o", f"{d}/a",
-                            program, "60"], env={**ENV, "HOME": d}, capture_output=True, check=False)
+                            program, "60"], env={**ENV, "HOME": d}, capture_output=True,
+                           check=False)
         if p.returncode:
             raise Skip("this perf, or the kernel, does not")
         with open(f"{d}/other", "wb") as f:
