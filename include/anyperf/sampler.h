@@ -45,7 +45,7 @@ enum ap_sampler_flags {
 	AP_SAMPLER_LOSSLESS = 1 << 3,
 	/*
 	 * With AP_SAMPLER_TASKS: MMAP2 records have the build id that a file had when it was
-	 * mapped, in place of its device and inode, if it has one (Linux 5.12; before it they are as ever).
+	 * mapped, in place of its device and inode, if it has one. No effect before Linux 5.12.
 	 */
 	AP_SAMPLER_BUILD_IDS = 1 << 4,
 };

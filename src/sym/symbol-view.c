@@ -534,6 +534,7 @@ static void find_in_segment(const struct sym_process *p, u32 n, u64 addr, struct
 		data->object = o->path;
 		s = o->symbols ? sym_symbols_find(o->symbols, at) : NULL;
 		data->symbol = s ? s->name : NULL;
+		data->symbol_start = s ? s->start : 0;
 		return;
 	}
 }

@@ -59,6 +59,7 @@ struct sym_data {
 	u64 start, end;
 	const char *object; /* of the mapping, or whose .bss it is; NULL: none that is known */
 	const char *symbol; /* NULL: none */
+	u64 symbol_start;   /* as the object has it: variables that are static may share a name */
 	bool mapped;
 	bool anonymous;      /* the mapping is of no file */
 	bool elf;            /* it is in a segment of `object` */

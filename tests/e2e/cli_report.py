@@ -152,6 +152,67 @@ def test_namesakes():
             assert "\033" not in report(path, "-s", sort)
 
 
+def test_variables_of_one_name():
+    if not HAS_RUNTIME:
+        return
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "--exact", "-d", "-e", "L1-dcache-stores", [NAMESAKES, "quick"])
+        out = report(path, "-s", "data")
+        assert re.findall(r"^ +[\d.]+% +(\d+)  \S+ +things$", out, re.M) == ["64", "32"], out
+
+
+def test_functions_of_cxx_by_their_names():
+    if not HAS_RUNTIME:
+        return
+    with scratch() as d:
+        counts = []
+        for name in ("other(long)", "other", "oth?r", "_Z5otherl"):
+            r = run("record", "--exact", f"--toggle={name}", "-o", f"{d}/a", "--", NAMESAKES, "quick")
+            counts.append((re.findall(r"(\d+) instructions were", r.err) or [r.err])[0])
+        if "work" in report(f"{d}/a"):
+            raise Skip("there is no libstdc++, which reads names of C++")
+        assert counts[0] == counts[1] == counts[2] and int(counts[0]) > 1000, counts
+        assert counts[3] == "0", counts
+
+
+def test_lines_of_runs():
+    """With chains lines are those of runs of instructions, which is said."""
+    if not HAS_RUNTIME:
+        return
+    said = "of each the line where it begins"
+    with scratch() as d:
+        for options, keys, told in ((["-g"], "line", True), (["-g"], "sym", False),
+                                    ([], "line", False)):
+            record(f"{d}/a", "--exact", *options, [NAMESAKES, "quick"])
+            r = run("report", "-i", f"{d}/a", "-s", keys)
+            assert r.status == 0 and (said in r.err) == told, (options, keys, r)
+
+
+def test_a_fifo():
+    with scratch() as d:
+        os.mkfifo(f"{d}/fifo")
+        with open(f"{d}/a", "wb") as out, subprocess.Popen(["cat", f"{d}/fifo"], stdout=out) as cat:
+            r = run("record", "-e", USER, "-o", f"{d}/fifo", "--", SPIN, "60")
+            cat.wait(timeout=20)
+        if r.status == 125:
+            raise Skip("the kernel lets nobody record here")
+        assert r.status == 0 and "in the stream" in r.err, r
+        assert "burn" in report(f"{d}/a"), r
+
+
+def test_folders_of_perf():
+    with scratch() as d:
+        record(f"{d}/data", "-e", USER, [SPIN, "60"])
+        assert report(d) == report(f"{d}/data")
+        shutil.copy(f"{d}/data", f"{d}/data.0")
+        r = run("report", "-i", d)
+        assert r.status == 2 and "a file for each thread of perf record --threads" in r.err, r
+        os.mkdir(f"{d}/empty")
+        r = run("report", "-i", f"{d}/empty")
+        assert r.status == 2 and "is a folder, and no recording" in r.err, r
+
+
 def test_files_of_one_name():
     """Each is a row of its own, and called so that they can be told apart."""
     with scratch() as d:
@@ -320,6 +381,16 @@ def test_a_recording_without_names():
         assert "2 samples of cpu-clock:u" in run("report", "-i", f"{d}/a").out
         assert json.loads(run("report", "-j", "-i", f"{d}/a").out)["event"] == "cpu-clock:u"
         assert run("script", "-i", f"{d}/a").out.count(" cpu-clock:u: ") == 2
+
+
+def test_callers_without_symbols():
+    """They have the addresses that the chain has."""
+    with scratch() as d:
+        sampled(f"{d}/a", "/nothing/there", 0x400000, 0x1000, 0, [0x400010],
+                chain=[0x400010, 0x400023, 1])
+        out = report(f"{d}/a", "--children", "-s", "sym")
+        rows_of = re.findall(r"0x([0-9a-f]{16})$", out, re.M)
+        assert sorted(int(x, 16) for x in rows_of) == [1, 0x10, 0x23], out
 
 
 def test_wrong_calls():

@@ -358,6 +358,20 @@ static int read_all(struct profile *p, struct reading *r, const struct report_op
 	return r->refused ? -1 : 0;
 }
 
+/* With chains `record --exact` has a sample for each run of instructions, of whatever lines. */
+static void note_runs(const struct profile *p, const struct reading *r)
+{
+	const struct data_event *e = data_reader_event(r->data, 0);
+
+	if (e && p->keys & PROFILE_LINE && e->attr.type == PERF_TYPE_HARDWARE &&
+	    e->attr.config == PERF_COUNT_HW_INSTRUCTIONS && !e->attr.freq &&
+	    e->attr.sample_period == 1 && e->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		command_error(
+			&cmd_report,
+			"with -g, `record --exact` tells of runs of instructions, and of each the "
+			"line where it begins; without -g or --toggle each line has its own");
+}
+
 static int run(int argc, char **argv)
 {
 	struct report_opts opts = {.least = -1};
@@ -411,6 +425,7 @@ static int run(int argc, char **argv)
 		} else {
 			profile_sort(&profile);
 			print(&profile, &reading, opts.json);
+			note_runs(&profile, &reading);
 			if (opts.tree && profile.samples && !profile.ways &&
 			    !reading.unwinder_tried)
 				command_error(&cmd_report, "no sample has a call chain; `anyperf "

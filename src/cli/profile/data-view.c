@@ -163,7 +163,7 @@ void data_view_find(struct data_view *v, struct reading *r, const struct data_it
 	}
 	sym_view_data(r->view, pid, addr, &data);
 	if (data.symbol)
-		*place = (struct data_place){data.object, data.symbol, 0};
+		*place = (struct data_place){data.object, data.symbol, data.symbol_start};
 	else
 		*place = without_symbol(v, pid, &data, addr);
 }

@@ -15,7 +15,7 @@
 struct data_place {
 	const char *object; /* a file; or "[heap]", "[stack]", "[anon]", "[unknown]", "[none]" */
 	const char *name;   /* NULL: `addr` instead */
-	u64 addr;
+	u64 addr;           /* of a symbol: what tells it from others of its name */
 };
 
 /* Where the stack pointer of a thread was. */

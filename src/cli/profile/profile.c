@@ -120,13 +120,26 @@ static struct profile_row *row_of_place(struct profile *p, struct reading *r,
 	return row_of(p, &key);
 }
 
-static struct profile_row *row_at(struct profile *p, struct reading *r,
-				  const struct data_item *item, u64 addr, bool kernel)
+/*
+ * Where @addr of a chain is: a call that returns there is in front of it. Without a symbol it has
+ * the address that the chain has.
+ */
+static void find_in_chain(struct reading *r, const struct data_item *item, u64 addr,
+			  const struct reading_walk *walk, struct sym_place *at)
+{
+	reading_find(r, item, addr - walk->returns, walk->kernel, at);
+	if (!at->symbol)
+		at->addr += walk->returns;
+}
+
+static struct profile_row *row_in_chain(struct profile *p, struct reading *r,
+					const struct data_item *item, u64 addr,
+					const struct reading_walk *walk)
 {
 	struct sym_place at;
 
-	reading_find(r, item, addr, kernel, &at);
-	return row_of_place(p, r, item, addr, &at);
+	find_in_chain(r, item, addr, walk, &at);
+	return row_of_place(p, r, item, addr - walk->returns, &at);
 }
 
 static void count_event(struct profile *p, u32 event, u64 period)
@@ -201,11 +214,10 @@ static void add_way(struct profile *p, struct reading *r, const struct data_item
 	u64 addr;
 
 	for (; n < CALL_WAY_MAX && reading_walk_next(r, item, &walk, &addr); n++) {
-		addr -= walk.returns;
-		reading_find(r, item, addr, walk.kernel, &way[n]);
+		find_in_chain(r, item, addr, &walk, &way[n]);
 		if (!p->children)
 			continue;
-		own = row_of_place(p, r, item, addr, &way[n]);
+		own = row_of_place(p, r, item, addr - walk.returns, &way[n]);
 		add_child(p, own, period);
 		at[n] = (u32)(own - p->rows);
 	}
@@ -225,10 +237,13 @@ void profile_add(struct profile *p, struct reading *r, const struct data_item *i
 	u64 period = reading_period(r, item), addr;
 	struct reading_walk walk = {0};
 	struct profile_row *row;
+	struct sym_place at;
 
 	p->samples++;
 	count_event(p, item->event < 0 ? 0 : (u32)item->event, period);
-	row = row_at(p, r, item, item->record.sample.ip, reading_in_kernel(item));
+	addr = item->record.sample.ip;
+	reading_find(r, item, addr, reading_in_kernel(item), &at);
+	row = row_of_place(p, r, item, addr, &at);
 	row->period += period;
 	row->samples++;
 	if (p->group && item->event < (int)p->group)
@@ -239,7 +254,7 @@ void profile_add(struct profile *p, struct reading *r, const struct data_item *i
 		return;
 	}
 	while (p->children && reading_walk_next(r, item, &walk, &addr))
-		add_child(p, row_at(p, r, item, addr - walk.returns, walk.kernel), period);
+		add_child(p, row_in_chain(p, r, item, addr, &walk), period);
 }
 
 static int by_period(const void *a, const void *b)

@@ -1,15 +1,32 @@
 #include "cli/record/record-calls.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "cli/valgrind/valgrind-options.h"
 #include "data/synthesize.h"
 #include "lib/machine/machine-pmu.h"
+#include "sym/demangle.h"
 
 static void take_records(void *data)
 {
 	record_output_pass(data);
+}
+
+/* As `report` names functions of C++, without parameters, or as callgrind does, with them. */
+static bool fits(const char *pattern, const char *name)
+{
+	bool fits = valgrind_fits(pattern, name);
+	char *bare;
+
+	if (fits || !strchr(name, '('))
+		return fits;
+	bare = strdup(name);
+	CHECK(bare);
+	fits = valgrind_fits(pattern, sym_strip_types(bare));
+	free(bare);
+	return fits;
 }
 
 static void describe(void *data, struct calls_fn *fn, bool plt)
@@ -17,7 +34,7 @@ static void describe(void *data, struct calls_fn *fn, bool plt)
 	const struct record_job *job = data;
 
 	fn->skip = plt;
-	fn->toggle = job->opts.toggle && valgrind_fits(job->opts.toggle, fn->name);
+	fn->toggle = job->opts.toggle && fits(job->opts.toggle, fn->name);
 }
 
 void record_calls_begin(struct record_job *job)

@@ -312,7 +312,8 @@ const struct option record_option_table[] = {
 		 "by their names: a static program must not be stripped. Each call of such a function takes "
 		 "some microseconds longer."},
 	{OPTION_STR, 0, "toggle", "FUNCTION", AT(toggle),
-	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?"},
+	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?",
+	 .more = "Functions of C++ are named with their parameters or without."},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
 	 .help = "do not sample the children of what is recorded"},
 
@@ -331,7 +332,7 @@ const struct option record_option_table[] = {
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
 	 .help = "write to FILE instead of perf.data; `-`: to stdout, as a stream",
 	 .more = "A perf.data that exists is renamed to perf.data.old. Without -o, and with a pipe as "
-		 "stdout, the recording goes there, as with perf."},
+		 "stdout, the recording goes there, as with perf. A FIFO gets a stream, too."},
 	{OPTION_CALL, 'z', "compression-level", .optional = "N", .call = set_level,
 	 .help = "compress with zstd, at level N (1 to 22; 1)"},
 	{OPTION_CALL, 'm', "mmap-pages", "PAGES|SIZE", .call = set_pages,

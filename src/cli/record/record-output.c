@@ -98,7 +98,7 @@ static int take(const void *records, size_t len, void *data)
 	return 0;
 }
 
-static bool is_pipe(const struct record_opts *o)
+static bool is_stdout(const struct record_opts *o)
 {
 	struct stat st;
 
@@ -107,11 +107,27 @@ static bool is_pipe(const struct record_opts *o)
 	return !o->switch_when && !fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode);
 }
 
+static bool is_fifo(const struct record_opts *o)
+{
+	struct stat st;
+
+	return o->output && !o->switch_when && !stat(o->output, &st) && S_ISFIFO(st.st_mode);
+}
+
 int record_output_prepare(struct record_job *job)
 {
-	job->pipe = is_pipe(&job->opts);
+	bool fifo = is_fifo(&job->opts);
+
+	job->pipe = fifo || is_stdout(&job->opts);
 	if (!job->pipe)
 		return 0;
+	if (fifo) {
+		/* Here, where a signal still ends it, for it waits for a reader. */
+		job->fd = open(job->opts.output, O_WRONLY | O_CLOEXEC);
+		return job->fd < 0 ? command_error(&cmd_record, "cannot write to '%s': %s",
+						   job->opts.output, strerror(errno))
+				   : 0;
+	}
 	job->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (job->fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return command_error(&cmd_record, "cannot write to stdout: %s", strerror(errno));
