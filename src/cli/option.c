@@ -139,6 +139,8 @@ static int unknown(const struct command *cmd, const char *name, size_t len)
 
 	if (absent(cmd, 0, name, len, &as))
 		return -1;
+	if (cmd->between && !strcmp(as.text, cmd->between))
+		return command_error(cmd, "there is no command in front of %s", cmd->between);
 
 	/* With the dashes on both sides, so that they are shown in the suggestion. */
 	ap__nearest_init(&near, as.text);
@@ -273,6 +275,9 @@ static int take_letters(const struct command *cmd, void *into, int argc, char **
 		}
 		if (o->optional && *letters == '=')
 			return apply(cmd, o, into, letters + 1, false, &as);
+		/* `-z9`: no option is a digit. */
+		if (o->optional && *letters >= '0' && *letters <= '9')
+			return apply(cmd, o, into, letters, false, &as);
 		if (apply(cmd, o, into, NULL, false, &as))
 			return -1;
 	}

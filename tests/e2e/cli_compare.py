@@ -483,6 +483,7 @@ def test_what_is_asked_wrongly():
                        (["--name=a"] * 3 + vs(["true"], ["true"]), "3 names for 2 commands"),
                        (["--env", "=x", *vs(["true"], ["true"])], "wants NAME or NAME=VALUE"),
                        (vs(*[["true"]] * 9), "at most 8 commands"),
+                       (["--vs", "true"], "there is no command in front of --vs"),
                        (["-e", "", *vs(["true"], ["true"])], "the list of events is empty"),
                        (["--time-only", *vs(["true"], ["true"])], "leave nothing"),
                        (["--for=5", *vs(["true"], ["true"])], "'5' is no time like 30s or 500ms"),

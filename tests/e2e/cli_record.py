@@ -186,7 +186,7 @@ def test_registers():
 
 def test_a_stream():
     with scratch() as d:
-        for compress in ([], ["-z"], ["-z=5"], ["--compression-level=3"]):
+        for compress in ([], ["-z"], ["-z=5"], ["-z3"], ["--compression-level=3"]):
             path = f"{d}/stream"
             with open(path, "wb") as out:
                 p = subprocess.run([ANYPERF, "record", "-e", USER, *compress, "-o", "-", "--",

@@ -616,6 +616,7 @@ def test_options():
     assert "--simulate-wb=yes" in refused("--tool=callgrind", "--simulate-wb=yes")
     for cache in ("--I1", "--D1", "--LL"):
         assert "SIZE,WAYS,LINE" in refused("--tool=cachegrind", cache + "=x")
+        assert "SIZE,WAYS,LINE" in refused("--tool=callgrind", cache + "=x")
     assert "one size" in refused("--tool=callgrind", "--simulate-cache=yes", "--I1=32768,8,32")
     assert "neither yes nor no" in refused("--tool=callgrind", "--cache-sim=maybe")
     assert "--dump-bb=yes" in refused("--tool=callgrind", env={**ENV,

@@ -66,7 +66,9 @@ static int choose_caches(struct valgrind_job *job, struct ap_error *err)
 	struct machine host;
 	int r;
 
-	if (!job->opts.cache_sim)
+	/* What is wrong is refused, as by Valgrind, also where nothing is simulated. */
+	if (!job->opts.cache_sim && !job->opts.geometry[0] && !job->opts.geometry[1] &&
+	    !job->opts.geometry[2])
 		return 0;
 	r = ap__model_machine(&job->caches, "cachegrind", err);
 	if (!r)
