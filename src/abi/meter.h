@@ -145,7 +145,7 @@ static inline u64 meter_sum_once(const struct meter *m, enum meter_quantity q)
  * one that only pretends costs its reader no more than this.
  */
 #define METER_FOLD_LOOKS 4096u
-#define METER_FOLD_TRIES 4u
+#define METER_FOLD_TRIES 16u
 
 /* A value of `folding` at which nothing is being moved, if one comes soon. */
 static inline u32 meter_fold_wait(const struct meter *m, u32 *looks)
