@@ -157,14 +157,21 @@ enum entry_table {
  *
  * Where the CPU has no fast way to extract bits, numbers of slots have 16 bits and the tables their
  * full size.
+ *
+ * A thread that traces in windows executes blocks of another form in them, which may not meet: so
+ * it has a second pair of tables for windows, and finds each as it was left. There are thousands of
+ * windows, and to empty one pair each time takes longer than what is looked up in them. Where
+ * tables have their full size there is one pair, which is emptied.
  */
 #define TABLE_SIZE    65536u /* at most, of both */
 #define TABLE_FIRST   256u   /* times a power of 4 is TABLE_SIZE */
 #define RING_SIZE     4096u  /* at most, of 8 bytes of stack */
 #define RING_FIRST    1024u
-#define TABLE_JUMP_AT DBT_JUMPS_AT /* from the thread's base; u64 addresses of code */
+#define TABLE_WINDOWS 16384u /* at most, the jump table of windows */
 
-_Static_assert(TABLE_SIZE * 8 <= DBT_JUMPS_SIZE && RING_SIZE * 8 <= DBT_RING_SIZE,
+_Static_assert(TABLE_SIZE * 8 <= DBT_JUMPS_SIZE && RING_SIZE * 8 <= DBT_RING_SIZE &&
+		       TABLE_WINDOWS * 8 <= DBT_WINDOW_JUMPS_SIZE &&
+		       DBT_WINDOW_JUMPS_AT + DBT_WINDOW_JUMPS_SIZE <= DBT_LOG_AT,
 	       "the tables of a thread have room");
 
 /* A page that blocks were made from. */
@@ -339,9 +346,9 @@ struct dbt_cache {
 	bool whole_jumps;  /* no jump crosses or ends a line of 32 bytes */
 	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */
 	/* Cache offsets of stubs. */
-	u32 miss_code;     /* for lookups that find nothing */
-	u32 ret_miss_code; /* for returns that came to the wrong place */
-	u32 enter_code;    /* from C to the entry at t->jump_pc */
+	u32 miss_code;        /* for lookups that find nothing */
+	u32 ret_miss_code[2]; /* for returns that came to the wrong place, by either jump table */
+	u32 enter_code;       /* from C to the entry at t->jump_pc */
 	/* With deadlines (deadline.c): the pool is used up, rcx being spilled or not; back. */
 	u32 pool_code, pool_spilled_code, resume_code;
 	u32 pool_target_code, resume_target_code; /* where a target was loaded */
@@ -445,10 +452,34 @@ static inline u64 code_addr(u32 offset)
 	return (u64)cache.code + offset;
 }
 
-/* Where the ring is from a thread's base. */
-static inline u32 ring_at(void)
+/* How many pairs of tables a thread has. */
+static inline u32 table_sets(void)
 {
-	return cache.fixed_tables ? DBT_WIDE_RING_AT : DBT_RING_AT;
+	return cache.mask & DBT_MASK_WINDOWS && !cache.fixed_tables ? 2 : 1;
+}
+
+/* Which of them blocks of @form use. */
+static inline u32 table_set(u32 form)
+{
+	return table_sets() == 2 && !(form & BLOCK_PLAIN);
+}
+
+/* Where the jump table is from a thread's base; u64 addresses of code. */
+static inline u32 jumps_at(u32 set)
+{
+	return set ? DBT_WINDOW_JUMPS_AT : DBT_JUMPS_AT;
+}
+
+/* The same of the ring. */
+static inline u32 ring_at(u32 set)
+{
+	return cache.fixed_tables || set ? DBT_WIDE_RING_AT : DBT_RING_AT;
+}
+
+/* The most slots of a jump table. */
+static inline u32 table_most(u32 set)
+{
+	return set ? TABLE_WINDOWS : TABLE_SIZE;
 }
 
 static inline u64 *thread_table(const struct dbt_thread *t, u32 at)

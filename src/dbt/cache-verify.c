@@ -121,10 +121,10 @@ static void check_sleepers(const struct hash_map *m, enum entry_table table)
  * How many slots of the thread's jump table have @e: it has another number at each size of the
  * table.
  */
-static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
+static u32 slots_of(const struct dbt_thread *t, u32 set, const struct dbt_entry *e)
 {
-	const u64 *table = thread_table(t, TABLE_JUMP_AT);
-	u32 mask = t->table_mask >> cache.index_shift, slots = 0, last = ~0u;
+	const u64 *table = thread_table(t, jumps_at(set));
+	u32 mask = t->tables[set].jump_mask >> cache.index_shift, slots = 0, last = ~0u;
 
 	for (u32 size = TABLE_FIRST; size - 1 <= mask; size *= 4) {
 		u32 at = (u32)(e->pc >> cache.index_shift) & (size - 1);
@@ -138,41 +138,46 @@ static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
 /*
  * Whether @code is what a native return may get: a return point, dead or alive, or the miss path.
  */
-static bool is_return_point(u64 code)
+static bool is_return_point(u64 code, u32 set)
 {
 	const struct dbt_block *b = block_by_code(code);
 	const struct dbt_entry *e;
 
-	if (code == code_addr(cache.ret_miss_code))
+	if (code == code_addr(cache.ret_miss_code[set]))
 		return true;
 	if (!b)
 		return false;
 	block_for_each_entry (b, e)
 		if (e->table == TABLE_RET && code_addr(e->code) == code)
-			return true;
+			return table_set(b->flags) == set;
 	return false;
 }
 
 /* Each slot leads to code that compares what is wanted, or to the miss path. */
-static void check_tables(const struct dbt_thread *t)
+static void check_set(const struct dbt_thread *t, u32 set)
 {
-	const u64 *jump = thread_table(t, TABLE_JUMP_AT), *ring = thread_table(t, ring_at());
+	const u64 *jump = thread_table(t, jumps_at(set)), *ring = thread_table(t, ring_at(set));
 	u32 taken = 0;
 
-	if (t->epoch != cache.epoch)
-		return;
-	for (u32 i = 0; i <= t->table_mask >> cache.index_shift; i++)
+	for (u32 i = 0; i <= t->tables[set].jump_mask >> cache.index_shift; i++)
 		taken += jump[i] != code_addr(cache.miss_code);
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		const struct dbt_block *b = meta_at(cache.by_code[i]);
 		const struct dbt_entry *e;
 
 		block_for_each_entry (b, e)
-			taken -= e->table == TABLE_JUMP ? slots_of(t, e) : 0;
+			if (e->table == TABLE_JUMP && table_set(b->flags) == set)
+				taken -= slots_of(t, set, e);
 	}
 	CHECK(taken == 0);
-	for (u32 i = 0; i <= t->ring_mask >> 3; i++)
-		CHECK(is_return_point(ring[i]));
+	for (u32 i = 0; i <= t->tables[set].ring_mask >> 3; i++)
+		CHECK(is_return_point(ring[i], set));
+}
+
+static void check_tables(const struct dbt_thread *t)
+{
+	for (u32 set = 0; t->epoch == cache.epoch && set < table_sets(); set++)
+		check_set(t, set);
 }
 
 static void check_ranges(void)

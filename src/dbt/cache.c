@@ -371,9 +371,9 @@ bool thread_reaches(struct dbt_thread *t, u32 upto)
 	return !cache.ops.reach || upto <= t->reach || cache.ops.reach(t, upto);
 }
 
-static u32 table_size(const struct dbt_thread *t)
+static u32 table_size(const struct dbt_tables *tables)
 {
-	return (t->table_mask >> cache.index_shift) + 1;
+	return (tables->jump_mask >> cache.index_shift) + 1;
 }
 
 /* Makes slots [from, to) of the table at @at lead to @code. */
@@ -391,56 +391,65 @@ static void table_clear(struct dbt_thread *t, u32 at, u32 from, u32 to, u32 code
  * A table that fills is made larger. An entry that has another number in the larger table is not
  * found there any more, which only means that the thread looks it up once more.
  */
-static void table_resize(struct dbt_thread *t, u32 from, u32 size)
+static void table_resize(struct dbt_thread *t, u32 set, u32 from, u32 size)
 {
-	if (!thread_reaches(t, TABLE_JUMP_AT + size * (u32)sizeof(u64)))
+	if (!thread_reaches(t, jumps_at(set) + size * (u32)sizeof(u64)))
 		return;
-	table_clear(t, TABLE_JUMP_AT, from, size, cache.miss_code);
-	t->table_mask = (size - 1) << cache.index_shift;
-	t->table_fills = 0;
+	table_clear(t, jumps_at(set), from, size, cache.miss_code);
+	t->tables[set].jump_mask = (size - 1) << cache.index_shift;
+	t->tables[set].fills = 0;
+}
+
+static void set_clear(struct dbt_thread *t, u32 set)
+{
+	struct dbt_tables *tables = &t->tables[set];
+	u32 ring = cache.fixed_tables  ? TABLE_SIZE
+		   : tables->ring_mask ? (tables->ring_mask >> 3) + 1
+				       : RING_FIRST;
+
+	if (tables->ring_mask)
+		drop(thread_table(t, jumps_at(set)), table_size(tables) * sizeof(u64));
+	table_resize(t, set, 0, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
+	table_clear(t, ring_at(set), 0, ring, cache.ret_miss_code[set]);
+	tables->ring_mask = (ring - 1) << 3;
 }
 
 void thread_tables_clear(struct dbt_thread *t)
 {
-	u32 ring = cache.fixed_tables ? TABLE_SIZE
-		   : t->epoch         ? (t->ring_mask >> 3) + 1
-				      : RING_FIRST;
-
-	if (cache.fixed_tables)
-		CHECK(thread_reaches(t, DBT_LOG_AT));
-	if (t->epoch)
-		drop(thread_table(t, TABLE_JUMP_AT), table_size(t) * sizeof(u64));
-	table_resize(t, 0, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
-	table_clear(t, ring_at(), 0, ring, cache.ret_miss_code);
-	t->ring_mask = (ring - 1) << 3;
+	if (cache.fixed_tables || table_sets() == 2)
+		CHECK(thread_reaches(t, cache.fixed_tables ? DBT_LOG_AT : DBT_WINDOW_JUMPS_AT));
+	for (u32 set = 0; set < table_sets(); set++)
+		set_clear(t, set);
 }
 
 void thread_ring_fit(struct dbt_thread *t, u64 sp)
 {
-	const u32 small = (RING_FIRST - 1) << 3;
+	const u32 small = (RING_FIRST - 1) << 3, set = table_set(form_of_thread(t));
 
-	if (likely(t->ring_mask != small))
+	if (likely(t->tables[set].ring_mask != small))
 		return;
 	if (sp > t->stack_top)
 		t->stack_top = sp;
 	if (t->stack_top - sp <= RING_FIRST * sizeof(u64))
 		return;
-	table_clear(t, ring_at(), RING_FIRST, RING_SIZE, cache.ret_miss_code);
-	t->ring_mask = (RING_SIZE - 1) << 3;
+	table_clear(t, ring_at(set), RING_FIRST, RING_SIZE, cache.ret_miss_code[set]);
+	t->tables[set].ring_mask = (RING_SIZE - 1) << 3;
 }
 
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 {
-	u32 size = table_size(t);
+	u32 set = table_set(entry_block(e)->flags), size;
+	struct dbt_tables *tables = &t->tables[set];
 
+	size = table_size(tables);
 	/*
 	 * Early, since labels and functions are aligned to 16 bytes mostly, and then have a quarter
 	 * of the slots: two that are used in turn and share one cost a comparison each time.
 	 */
-	if (++t->table_fills > size / 8 && size < TABLE_SIZE)
-		table_resize(t, size, size * 4);
+	if (++tables->fills > size / 8 && size < table_most(set))
+		table_resize(t, set, size, size * 4);
 	/* If what was there is of the same bucket, it comes after @e in the chain, or is dead. */
-	thread_table(t, TABLE_JUMP_AT)[(e->pc & t->table_mask) >> cache.index_shift] =
+	thread_table(t, jumps_at(set))[(e->pc & tables->jump_mask) >> cache.index_shift] =
 		code_addr(e->code);
 }
 

@@ -40,16 +40,14 @@ void dbt_thread_remove(struct dbt_thread *t, u32 me)
 
 void dbt_thread_clear(struct dbt_thread *t)
 {
-	const u32 table_mask = t->table_mask, ring_mask = t->ring_mask, fills = t->table_fills;
+	const struct dbt_tables tables[2] = {t->tables[0], t->tables[1]};
 	const u32 epoch = t->epoch, reach = t->reach;
 
 	/* The filter is large, and has not been touched. */
 	memset(t, 0, offsetof(struct dbt_thread, filter));
 	memset(&t->filter + 1, 0,
 	       sizeof(*t) - offsetof(struct dbt_thread, filter) - sizeof(t->filter));
-	t->table_mask = table_mask;
-	t->ring_mask = ring_mask;
-	t->table_fills = fills;
+	memcpy(t->tables, tables, sizeof(tables));
 	t->epoch = epoch;
 	t->reach = reach;
 }

@@ -34,26 +34,30 @@
  *   base + DBT_RING_AT       return addresses, DBT_RING_SIZE bytes, anonymous
  *   base + DBT_GRANTS_AT     what a thread with deadlines was granted, likewise
  *   base + DBT_JUMPS_AT      the jump table, DBT_JUMPS_SIZE bytes, likewise; it grows
- *   base + DBT_WIDE_RING_AT  of CPUs without fast pext: return addresses, as many
+ *   base + DBT_WIDE_RING_AT  of CPUs without fast pext: return addresses, as many; of others, what
+ *                            a thread that traces in windows has for its windows: a ring and a
+ *                            jump table of DBT_WINDOW_JUMPS_SIZE bytes behind it
  *   base + DBT_LOG_AT        taken branches, DBT_LOG_SIZE bytes, likewise
  *   base + DBT_PATHS_AT      words of paths, DBT_PATHS_SIZE bytes: shared memory, see
  *                            abi/path-profile.h; for DBT_MASK_PATHS only
  * The caller maps what lies below DBT_AREA_FIRST at least (NORESERVE suffices behind the base),
  * keeps the rest free for dbt_ops.reach, and sets the register.
  */
-#define DBT_METER_BELOW  0x10000
-#define DBT_RING_AT      0x10000 /* so the runtime's own part of the block ends here */
-#define DBT_RING_SIZE    0x8000
-#define DBT_GRANTS_AT    (DBT_RING_AT + DBT_RING_SIZE)
-#define DBT_GRANTS_SIZE  0x4000
-#define DBT_JUMPS_AT     (DBT_GRANTS_AT + DBT_GRANTS_SIZE)
-#define DBT_JUMPS_SIZE   0x80000
-#define DBT_WIDE_RING_AT (DBT_JUMPS_AT + DBT_JUMPS_SIZE)
-#define DBT_LOG_AT       (DBT_WIDE_RING_AT + DBT_JUMPS_SIZE)
-#define DBT_LOG_SIZE     0x82000
-#define DBT_PATHS_AT     (DBT_LOG_AT + DBT_LOG_SIZE)
-#define DBT_PATHS_SIZE   sizeof(struct path_thread)
-#define DBT_AREA_FIRST   (DBT_JUMPS_AT + 0x4000)
+#define DBT_METER_BELOW       0x10000
+#define DBT_RING_AT           0x10000 /* so the runtime's own part of the block ends here */
+#define DBT_RING_SIZE         0x8000
+#define DBT_GRANTS_AT         (DBT_RING_AT + DBT_RING_SIZE)
+#define DBT_GRANTS_SIZE       0x4000
+#define DBT_JUMPS_AT          (DBT_GRANTS_AT + DBT_GRANTS_SIZE)
+#define DBT_JUMPS_SIZE        0x80000
+#define DBT_WIDE_RING_AT      (DBT_JUMPS_AT + DBT_JUMPS_SIZE)
+#define DBT_WINDOW_JUMPS_AT   (DBT_WIDE_RING_AT + DBT_RING_SIZE)
+#define DBT_WINDOW_JUMPS_SIZE 0x20000
+#define DBT_LOG_AT            (DBT_WIDE_RING_AT + DBT_JUMPS_SIZE)
+#define DBT_LOG_SIZE          0x82000
+#define DBT_PATHS_AT          (DBT_LOG_AT + DBT_LOG_SIZE)
+#define DBT_PATHS_SIZE        sizeof(struct path_thread)
+#define DBT_AREA_FIRST        (DBT_JUMPS_AT + 0x4000)
 
 /* Instrumentation mask: a property of the whole code cache. */
 #define DBT_MASK_COUNT  BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
@@ -213,16 +217,19 @@ struct dbt_thread {
 	u64 pass_pc;  /* a place that was told of and whose instruction comes next; 0: none */
 	/* Guest registers that native code uses for something else, by number. */
 	u64 spill[DBT_SPILLS] __attribute__((aligned(64)));
-	u32 reach;       /* up to where from its base the area is mapped; the caller's at first */
-	u64 stack_top;   /* the highest stack pointer seen outside, while the ring is small */
-	u32 table_mask;  /* the bits of a pc that number its slot in the jump table */
-	u32 ring_mask;   /* the bits of a stack pointer that number its slot in the ring */
-	u32 table_fills; /* how many slots of the jump table were filled */
-	u32 in_cache;    /* 1 from before the last look at `interrupt` until out of the cache */
-	u32 epoch;       /* the cache's epoch that this thread's tables belong to */
-	u32 id;          /* for the lock; not 0 */
-	u32 handed;      /* what a handler that has redirected the thread asks of dbt_run() */
-	u32 traced;      /* enum trace_state: of a guest that steps itself */
+	u32 reach;     /* up to where from its base the area is mapped; the caller's at first */
+	u64 stack_top; /* the highest stack pointer seen outside, while the ring is small */
+	/* One of its ways to find code by addresses; the second one is for windows of a trace. */
+	struct dbt_tables {
+		u32 jump_mask; /* the bits of a pc that number its slot in the jump table */
+		u32 ring_mask; /* the bits of a stack pointer that number its slot in the ring */
+		u32 fills;     /* how many slots of the jump table were filled */
+	} tables[2];
+	u32 in_cache; /* 1 from before the last look at `interrupt` until out of the cache */
+	u32 epoch;    /* the cache's epoch that this thread's tables belong to */
+	u32 id;       /* for the lock; not 0 */
+	u32 handed;   /* what a handler that has redirected the thread asks of dbt_run() */
+	u32 traced;   /* enum trace_state: of a guest that steps itself */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	struct dbt_deadline deadline;
 	struct path_correction correction;

@@ -369,6 +369,9 @@ void dbt_trace_on(struct dbt_thread *t, bool on)
 	dbt_trace_flush(t);
 	t->untraced = !on;
 	t->filter.is_stale = true;
+	/* They lead to blocks of one form. */
+	if (table_sets() == 2)
+		return;
 	cache_lock(t);
 	if (t->epoch == cache.epoch)
 		thread_tables_clear(t);

@@ -186,10 +186,10 @@ static inline void log_target(struct build *b, u32 index)
  * Emits an entry of @table for guest @pc, which lookups or native returns go to. r11 and rcx are
  * still spilled behind it (emit_unspill_target()). The struct is complete but for block.
  */
-struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc);
+struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc, u32 set);
 
 /* Emits a jump to the guest pc in r11, by the thread's table; r11 and rcx are spilled. */
-void emit_jump_target(struct emitter *e);
+void emit_jump_target(struct emitter *e, u32 set);
 
 /* Before anything is emitted: what the instructions of the plan are and weigh. */
 void count_begin(struct build *b);

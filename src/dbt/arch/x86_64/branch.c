@@ -51,7 +51,7 @@ static void emit_compare_target(struct emitter *e, u64 pc)
  * The comparison leaves the flags alone even if they are dead at @pc. A branch on its way to
  * another pc comes by here, too, and at that pc they may be live.
  */
-struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
+struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc, u32 set)
 {
 	struct dbt_entry *entry = meta_alloc(sizeof(*entry));
 	u8 *over;
@@ -66,7 +66,7 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	over = e->p;
 	if (table == TABLE_RET) {
 		emit_whole(e, 5);
-		emit_jmp(e, cache.ret_miss_code);
+		emit_jmp(e, cache.ret_miss_code[set]);
 	}
 	if (table != TABLE_RET)
 		entry->link = emit_jmp_patchable(e, cache.miss_code);
@@ -374,7 +374,7 @@ static void emit_push_word(struct emitter *e, u64 v)
 static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 {
 	u8 *begin = b->e.p;
-	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc);
+	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc, table_set(b->plan.form));
 
 	entry->call = call;
 	entry->call_len = b->plan.insns[index - 1].d.len & 15;
@@ -389,13 +389,13 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 /* At most, with what pads. */
 #define JUMP_TARGET_BYTES (10u + 9u + (cache.whole_jumps ? WHOLE_LINE : 0))
 
-/* jmp to the guest pc in r11, by the table. */
-void emit_jump_target(struct emitter *e)
+/* jmp to the guest pc in r11, by a table. */
+void emit_jump_target(struct emitter *e, u32 set)
 {
-	emit_index_pc(e);
+	emit_index_pc(e, set);
 	emit_whole(e, 9);
 	emit4(e, PREFIX_GS, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
-	emit_u32(e, TABLE_JUMP_AT);
+	emit_u32(e, jumps_at(set));
 }
 
 /* The same for a block that may be an exact one: what follows then is found by dbt_run(). */
@@ -404,7 +404,7 @@ static void emit_leave_target(struct build *b)
 	if (b->plan.exact)
 		emit_jmp(&b->e, cache.miss_code);
 	else
-		emit_jump_target(&b->e);
+		emit_jump_target(&b->e, table_set(b->plan.form));
 }
 
 /* The target of a native call, which turns it into the guest's call. */
@@ -418,10 +418,10 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 	put_u32(t->rel32, (u32)(b->e.p - (t->rel32 + 4)));
 	if (direct)
 		emit_spill(&b->e, REG_RCX);
-	emit_index_ring(&b->e);
+	emit_index_ring(&b->e, table_set(b->plan.form));
 	begin = b->e.p;
 	emit4(&b->e, PREFIX_GS, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
-	emit_u32(&b->e, ring_at());
+	emit_u32(&b->e, ring_at(table_set(b->plan.form)));
 	note_spill_range(b, begin, mask | BIT(REG_RSP), t->insn + 1);
 	begin = b->e.p;
 	emit_push_word(&b->e, i->pc + i->d.len);
@@ -432,7 +432,7 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 	} else {
 		log_target(b, t->insn);
-		emit_jump_target(&b->e);
+		emit_jump_target(&b->e, table_set(b->plan.form));
 	}
 }
 
@@ -485,10 +485,10 @@ static void emit_ret(struct build *b, u32 index)
 	u8 *begin = emit_target(b, index);
 
 	if (!i->d.imm_size && !b->plan.checked && !b->plan.exact) {
-		emit_index_ring(&b->e);
+		emit_index_ring(&b->e, table_set(b->plan.form));
 		emit1(&b->e, PREFIX_GS);
 		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
-		emit_u32(&b->e, ring_at());
+		emit_u32(&b->e, ring_at(table_set(b->plan.form)));
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
 		log_target(b, index);
 		emit_whole(&b->e, 1);
@@ -586,7 +586,7 @@ static u32 emit_wrong_guess(struct build *b, u32 index)
 	at = emit_at(&e);
 	memcpy(e.p, count, n);
 	e.p += n;
-	emit_jump_target(&e);
+	emit_jump_target(&e, table_set(b->plan.form));
 	return at;
 }
 

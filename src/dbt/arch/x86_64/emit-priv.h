@@ -218,8 +218,8 @@ static inline void emit_whole(struct emitter *e, u32 len)
 		emit1(e, 0x90);
 }
 
-/* ecx = the number in the jump table of the guest pc in r11; changes no flags. */
-static inline void emit_index_pc(struct emitter *e)
+/* ecx = the number in a jump table of the guest pc in r11; changes no flags. */
+static inline void emit_index_pc(struct emitter *e, u32 set)
 {
 	if (cache.fixed_tables) {
 		emit4(e, 0x41, 0x0f, 0xb7, 0xcb); /* movzx ecx, r11w */
@@ -228,11 +228,11 @@ static inline void emit_index_pc(struct emitter *e)
 	/* pext ecx, r11d, gs:[mask] (BMI2) */
 	emit4(e, PREFIX_GS, 0xc4, 0xe2, 0x22);
 	emit3(e, 0xf5, 0x0c, 0x25);
-	emit_u32(e, GS(table_mask));
+	emit_u32(e, set ? GS(tables[1].jump_mask) : GS(tables[0].jump_mask));
 }
 
-/* ecx = the number in the ring of the stack slot at rsp; changes no flags. */
-static inline void emit_index_ring(struct emitter *e)
+/* ecx = the number in a ring of the stack slot at rsp; changes no flags. */
+static inline void emit_index_ring(struct emitter *e, u32 set)
 {
 	if (cache.fixed_tables) {
 		emit3(e, 0x0f, 0xb7, 0xcc); /* movzx ecx, sp */
@@ -241,7 +241,7 @@ static inline void emit_index_ring(struct emitter *e)
 	/* pext ecx, esp, gs:[mask] */
 	emit4(e, PREFIX_GS, 0xc4, 0xe2, 0x5a);
 	emit3(e, 0xf5, 0x0c, 0x25);
-	emit_u32(e, GS(ring_mask));
+	emit_u32(e, set ? GS(tables[1].ring_mask) : GS(tables[0].ring_mask));
 }
 
 /* mov [rsp - 8], r11 */

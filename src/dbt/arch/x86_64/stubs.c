@@ -73,9 +73,11 @@ void arch_init(void)
 	emit_unspill_target(&e);
 	emit_store_gs_imm(&e, GS(exit_id), EXIT_ID_MISS);
 	emit_jmp_gs(&e, GS(exit_pc));
-	cache.ret_miss_code = emit_at(&e);
-	emit_store_slot(&e);
-	emit_jump_target(&e);
+	for (u32 set = 0; set < table_sets(); set++) {
+		cache.ret_miss_code[set] = emit_at(&e);
+		emit_store_slot(&e);
+		emit_jump_target(&e, set);
+	}
 	cache.enter_code = emit_at(&e);
 	emit_spill_target(&e);
 	emit_jmp_gs(&e, GS(jump_pc));
@@ -156,7 +158,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b)
 	if (entry || !entry_has_room())
 		return entry;
 	e.p = code_at(cache.hot);
-	entry = emit_entry(&e, TABLE_JUMP, b->pc);
+	entry = emit_entry(&e, TABLE_JUMP, b->pc, 0);
 	emit_unspill_target(&e);
 	emit_whole(&e, 5);
 	emit_jmp(&e, b->code);
@@ -174,7 +176,7 @@ struct dbt_entry *arch_return_entry(struct dbt_entry *ret)
 	if (!entry_has_room())
 		return NULL;
 	e.p = code_at(cache.hot);
-	entry = emit_entry(&e, TABLE_JUMP, ret->pc);
+	entry = emit_entry(&e, TABLE_JUMP, ret->pc, 0);
 	emit_whole(&e, 5);
 	emit_jmp(&e, ret->code + ret->resume);
 	cache.hot = emit_at(&e);

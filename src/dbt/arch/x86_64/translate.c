@@ -380,7 +380,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 		stale = branch_stale(b);
 	}
 	if (why == EXIT_MISS && !plan->exact) {
-		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
+		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc, 0);
 		emit_unspill_target(&b->e);
 	}
 	if (from && from->counts && !code_is_shared(from->patch)) {
