@@ -46,7 +46,7 @@ enum wire_op {
 	WIRE_OP_UNFORK = 10,
 	/* The calling thread ends, and its meter is final. */
 	WIRE_OP_EXIT = 11,
-	/* ret 0; measures the wire. */
+	/* ret 0: struct wire_caller_result. */
 	WIRE_OP_PING = 12,
 	/*
 	 * struct wire_event_args: its descriptors are to report to epoll what they should. ret 1:
@@ -251,6 +251,10 @@ struct wire_ioctl_result {
 	u64 offset; /* of the data that come back, from the argument */
 };
 
+struct wire_caller_result {
+	u64 tid; /* in the session's PID namespace */
+};
+
 struct wire_setting_result {
 	u64 setting; /* its number, for WIRE_OP_SYSCTL */
 };
@@ -269,6 +273,7 @@ union wire_result {
 	struct wire_event_result event;
 	struct wire_open_refusal open_refusal;
 	struct wire_ioctl_result ioctl;
+	struct wire_caller_result caller;
 	struct wire_setting_result setting;
 	struct wire_view_result view;
 };

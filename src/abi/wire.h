@@ -37,7 +37,7 @@
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 7
+#define WIRE_VERSION 8
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -99,7 +99,7 @@ struct wire_proc {
 	u32 version;
 	u32 slots;
 	u32 rdpmc; /* enum wire_rdpmc */
-	u32 reserved;
+	u32 pid;   /* of the process, in the session's PID namespace */
 	u64 pad[13];
 	struct wire_snapshot snapshots[WIRE_SNAPSHOTS];
 	/* By meter, whose number is taken modulo that: changes when it gets a trace; trace.h. */

@@ -445,9 +445,8 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
 	perf_start(t, s->control.perf_fds, s->control.watch, s->control.flags & CONTROL_LAUNCH);
 	sample_begin(t);
-	/* Once more, now that the session has told of the execve: that was before its start. */
-	if (paths_wanted())
-		paths_begin(t);
+	/* Now that the session has told of the execve: that was before its start. */
+	paths_begin(t);
 	stream_arguments(s->out.argv_start, s->out.argv_end);
 	stream_begin(t);
 	signal_init(t, &s->control);

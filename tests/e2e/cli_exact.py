@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 
-from e2e import ANYPERF, ENV, main, run, scratch
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 FIXED = os.environ["E2E_FIXED"]
 # What the kernel has put where varies, and so does what the dynamic loader executes.
@@ -202,6 +202,23 @@ def test_perf_reads_the_same():
                            timeout=60)
         assert f"Event count (approx.): {n}" in p.stdout, p.stdout
         assert not re.search("out of order|not supported", p.stderr), p.stderr
+
+
+def test_namespaces():
+    """Whoever has numbers of its own in a PID namespace has those of records, and its names."""
+    inside = ["unshare", "-Urpf", os.environ["E2E_CALLED"], "threads"]
+    if subprocess.run(inside, capture_output=True, check=False).returncode:
+        raise Skip("there are no namespaces of one's own here")
+    with scratch() as d:
+        for options in ([], ["-g"], ["-e", "cycles"]):
+            r = run("record", "--exact", *options, "-o", f"{d}/a", "--", "sh", "-c",
+                    '"$@"; "$@"', "sh", *inside)
+            assert r.status == 0 and "INCOMPLETE" not in r.err, r
+            rows = report(f"{d}/a", "-s", "pid,tid,comm,sym")["rows"]
+            assert {row["comm"] for row in rows} == {"sh", "unshare", "called"}, options
+            for function, threads, processes in (("tail", 8, 2), ("leaf", 10, 4)):
+                of = {(row["pid"], row["tid"]) for row in rows if row.get("symbol") == function}
+                assert len(of) == threads and len({p for p, _ in of}) == processes, (function, of)
 
 
 LOCKED = """

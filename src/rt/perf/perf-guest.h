@@ -54,6 +54,7 @@ struct perf_maps {
 struct perf {
 	struct wire wire;
 	const struct wire_view *view;
+	u32 pid;              /* what the session calls the process; 0: not told yet */
 	char root[WIRE_ROOT]; /* of what we are shown, as the session has told us; "": not yet */
 	struct wire_view_result root_is; /* what is to be found there */
 	s32 no_root;                     /* -errno: the session has none */
@@ -98,6 +99,13 @@ void perf_forked(struct thread *t, const struct perf_fork *f);
 
 /* The first thing of a thread that somebody watches. */
 void perf_thread_begin(struct thread *t);
+
+/*
+ * What records call the calling thread and its process: in a PID namespace of its own it has other
+ * numbers than in that of the session. What the program itself sees, as long as the session has not
+ * told.
+ */
+void perf_ids(const struct thread *t, u32 *pid, u32 *tid);
 
 /* For a process that shares memory with its parent but not descriptors; NULL without memory. */
 struct perf *perf_copy(const struct perf *p);

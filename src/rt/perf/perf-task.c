@@ -222,6 +222,8 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 	}
 	perf_maps_forget(p);
 	t->perf_token = 0;
+	t->perf_tid = 0;
+	p->pid = 0;
 	if (f->sock >= 0)
 		wire_hello_child(t, f->sock);
 }
@@ -274,8 +276,17 @@ void perf_thread_begin(struct thread *t)
 	sl = wire_begin(t);
 	if (!sl)
 		return;
-	(void)wire_call(t, sl, WIRE_OP_PING);
+	if (!wire_call(t, sl, WIRE_OP_PING))
+		t->perf_tid = (u32)t->perf_reply.result.caller.tid;
 	wire_end(t, sl);
+}
+
+void perf_ids(const struct thread *t, u32 *pid, u32 *tid)
+{
+	u32 own = (u32)sys_getpid();
+
+	*pid = t->proc->perf && t->proc->perf->pid ? t->proc->perf->pid : own;
+	*tid = t->perf_tid ?: t->tid == own ? *pid : t->tid;
 }
 
 void perf_thread_exit(struct thread *t, bool process)

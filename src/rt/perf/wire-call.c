@@ -204,6 +204,7 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 	if (!map)
 		return false;
 	w->page = map;
+	t->proc->perf->pid = map->pid;
 	w->present = 0;
 	/*
 	 * A vfork child shares the runtime's memory with its parent, and with it the table of own

@@ -402,8 +402,6 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
 	str_put(m->exe, sizeof(m->exe), owner == METER_NEW_THREAD ? "" : t->proc->exe);
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
-	if (paths_wanted())
-		paths_begin(t);
 }
 
 /* The page alone could say so of whom its writer wants to run natively. */

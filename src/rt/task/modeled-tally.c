@@ -2,6 +2,7 @@
 
 #include "model/feed-tally.h"
 #include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/alloc-sites.h"
 #include "rt/task/meter-page.h"
@@ -52,8 +53,7 @@ static void begin(struct thread *t, struct modeled_profile *p)
 {
 	p->space = paths_space_index();
 	p->run = meter_run();
-	p->pid = (u32)sys_getpid();
-	p->tid = t->tid;
+	perf_ids(t, &p->pid, &p->tid);
 	p->start = sys_clock(CLOCK_MONOTONIC);
 	p->stack = regs_sp(&t->dbt.regs);
 	__atomic_store_n(&p->magic, MODELED_PROFILE_MAGIC, __ATOMIC_RELEASE);

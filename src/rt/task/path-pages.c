@@ -1,6 +1,7 @@
 #include "rt/task/path-pages.h"
 
 #include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
@@ -127,10 +128,11 @@ void paths_begin(struct thread *t)
 {
 	struct path_thread *p = (struct path_thread *)(t->area + AREA_PATHS_AT);
 
+	if (!paths_wanted())
+		return;
 	p->space = space_index;
 	p->run = meter_run();
-	p->pid = (u32)sys_getpid();
-	p->tid = t->tid;
+	perf_ids(t, &p->pid, &p->tid);
 	p->start = sys_clock(CLOCK_MONOTONIC);
 	__atomic_store_n(&p->magic, PATH_MAGIC, __ATOMIC_RELEASE);
 }

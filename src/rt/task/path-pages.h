@@ -33,7 +33,7 @@ const struct path_space *paths_space(void);
 u32 paths_take_thread(void);
 u32 paths_space_index(void);
 
-/* Says whose words they are, once that is known. */
+/* Says whose words they are, if there are any: once the session has told what it calls @t. */
 void paths_begin(struct thread *t);
 
 #endif

@@ -3,6 +3,7 @@
 #include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
 #include "rt/task/meter-page.h"
@@ -240,8 +241,7 @@ void stream_begin(struct thread *t)
 	}
 	s->space = paths_space_index();
 	s->run = meter_run();
-	s->pid = (u32)sys_getpid();
-	s->tid = t->tid;
+	perf_ids(t, &s->pid, &s->tid);
 	s->number = s->tid == s->pid ? 1 : t->windows.nth + 1;
 	s->start = sys_clock(CLOCK_MONOTONIC);
 	put_command(s);

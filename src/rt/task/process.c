@@ -268,7 +268,6 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		paths_new_space(t);
 	t->proc->execs = 0;
 	meter_begin(t, METER_NEW_PROCESS);
-	stream_begin(t);
 	meter_kickable(t, true);
 	t->proc->meter = t->meter;
 	t->pending_count = 0;
@@ -283,6 +282,8 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		regs_set_sp(&t->dbt.regs, rq->stack);
 	regs_set_result(&t->dbt.regs, 0);
 	perf_forked(t, pf);
+	paths_begin(t);
+	stream_begin(t);
 	sample_forked(t);
 	debug_forked(t);
 	t->traced = false;
@@ -373,7 +374,6 @@ void thread_begin(struct thread *t)
 	if (t->install_handlers)
 		signal_install_all(t->sighand);
 	meter_begin(t, t->own_proc ? METER_NEW_PROCESS : METER_NEW_THREAD);
-	stream_begin(t);
 	meter_kickable(t, true);
 	if (t->own_proc) {
 		struct perf_fork pf = {.sock = t->perf_sock};
@@ -382,6 +382,8 @@ void thread_begin(struct thread *t)
 	}
 	t->begun = true;
 	perf_thread_begin(t);
+	paths_begin(t);
+	stream_begin(t);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	probe_begun(t, t->sampling.made_by);
 	thread_loop(t);

@@ -147,6 +147,7 @@ struct thread {
 
 	/* rt/perf/wire-call.h: the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;
+	u32 perf_tid;  /* what the session calls it; 0: not told, or as its process */
 	s32 perf_sock; /* of a process in shared memory: its own socket until it has said HELLO */
 	struct wire_reply perf_reply; /* to the latest call */
 	u64 perf_switches;            /* context switches when the call under way began */

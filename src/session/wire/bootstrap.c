@@ -213,7 +213,10 @@ static int hello(struct guest_process *p, const struct kick_message *m)
 		clock_attach(th);
 		wide_place(th);
 	}
-	return guest_process_make_memory(p);
+	err = guest_process_make_memory(p);
+	if (!err)
+		p->page->pid = (u32)p->pid;
+	return err;
 }
 
 /* What arrived, for the body of an instant. */
