@@ -346,6 +346,9 @@ static void look(struct calls_thread *t, struct calls_span *s)
 		t->fn = s->code.fn;
 		++*active_of(t, t->fn);
 		set_context(t, NULL);
+		/* The kernel has called it: the handler of a signal. For callgrind nobody has. */
+		if (t->graph->opts.tree && t->signals && s->code.entry)
+			entered(t, t->fn);
 	} else if (t->last && !t->graph->opts.no_calls) {
 		change(t, s);
 	}

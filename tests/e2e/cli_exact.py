@@ -102,6 +102,11 @@ def test_call_chains():
         assert r.status == 0, r
         by = {r.get("symbol"): r["period"] for r in report(f"{d}/b", "-s", "sym")["rows"]}
         assert set(by) == {"tail", "leaf"} and by["leaf"] == sums["leaf", "tail"], by
+        # What the kernel enters has been called; it calls leaf once, as main does ten times.
+        r = run("record", "--exact", "--toggle=handler", "-o", f"{d}/b", "--", called)
+        assert r.status == 0, r
+        by = {r.get("symbol"): r["period"] for r in report(f"{d}/b", "-s", "sym")["rows"]}
+        assert by["handler"] > 0 and by["leaf"] == sums["leaf", "main"] / 10, by
         r = run("record", "--exact", "-g", "-o", f"{d}/c", "--", FIXED)
         assert "200005 instructions were executed" in r.err, r
         # Threads and children have their own.

@@ -738,6 +738,42 @@ TEST(what_a_path_costs_is_that_of_its_parts)
 	calls_graph_free(g);
 }
 
+/* What the kernel calls in the middle of a, twice. */
+static void run_handler(struct calls_thread *t, struct calls_graph *g)
+{
+	run(t, g, A, 2, PATH_PLAIN);
+	for (u32 i = 0; i < 2; i++) {
+		calls_signal(t);
+		run(t, g, B, 3, PATH_CALL);
+		run(t, g, C, 7, PATH_RETURN);
+		run(t, g, B + 3, 1, PATH_RETURN);
+		calls_signal_return(t);
+		run(t, g, A + 2, 1, PATH_PLAIN);
+	}
+}
+
+TEST(a_handler_toggles_in_a_tree)
+{
+	const struct calls_opts opts = {.recursions = 1, .tree = true, .find = find};
+	struct calls_graph *g;
+	char text[1000] = "";
+
+	toggled = "b";
+	g = calls_graph_new(&opts);
+	run_handler(calls_thread_new(g, 7), g);
+	EXPECT_EQ(calls_tree(g, put_piece, text), 0);
+	EXPECT_STREQ(text, "1103:1<;1200:7<1103 ;1100:3<;1103:1<;1200:7<1103 ;1100:3<;");
+	calls_graph_free(g);
+	/* For callgrind nobody has called it. */
+	g = new_graph(false);
+	run_handler(calls_thread_new(g, 7), g);
+	take(g);
+	EXPECT_EQ(self_of("b", 0) + self_of("c", 0) + got.summary, 0);
+	toggled = "";
+	calls_graph_free(g);
+	calls_profile_release(&got);
+}
+
 TEST(what_a_model_counts_in_a_region)
 {
 	const struct calls_opts opts = {.recursions = 1, .tree = true, .find = find};
