@@ -50,7 +50,11 @@ void feed_watch_look(struct feed_watching *w, const struct model_core *core,
 		u64 now = count_of(w, core, i), late = now - watch->at, periods;
 		struct feed_hit *hit;
 
-		if ((s64)late < 0)
+		/*
+		 * A number may be behind already when it is told: that of a frequency, which
+		 * somebody else has worked out. It is reached by what counts next.
+		 */
+		if ((s64)late < 0 || now == watch->begin)
 			continue;
 		w->found = true;
 		periods = late / watch->period + 1;

@@ -20,7 +20,7 @@ struct feed_tally;
 struct feed_watch {
 	u32 counter; /* enum model_counter */
 	u32 name;    /* the caller's */
-	u64 at;      /* what the core counts where it is reached */
+	u64 at;      /* what the core counts where it is reached; behind: with what counts next */
 	u64 period;  /* not 0 */
 	u64 begin;   /* what the core counted before the piece of a trace that is told */
 };

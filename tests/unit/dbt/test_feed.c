@@ -429,6 +429,43 @@ static void check_watch(struct guest *g, const struct program *p, const struct n
 	munmap(w, sizeof(*w));
 }
 
+/* A number that is behind already when it is told is reached by what counts next. */
+static void check_late(const struct guest *g, const struct program *p)
+{
+	const u32 counter = MODEL_BRANCH_MISSES;
+	struct machine m = machine_that_predicts(MACHINE_TAGE);
+	struct model *model = model_new(&m, 1, MODEL_PARTS);
+	struct model_core *core = model_core(model, 0);
+	struct feed *f = zeroes(sizeof(*f));
+	struct feed_watching *w = zeroes(sizeof(*w));
+	struct feed_thread t = {.watching = w};
+	u64 found = 0, missed = 0;
+
+	feed_init(f, model, space, MODEL_PARTS, true);
+	w->nr = 1;
+	for (u64 i = 0; i < g->nr_traced; i++) {
+		const struct feed_input in = {.words = g->trace + i, .nr_words = 1};
+		u64 before = model_count(core, counter);
+
+		if (g->trace[i] >= PATH_WORDS)
+			break;
+		w->watch[0] = (struct feed_watch){
+			.counter = counter, .at = before - i % 3, .period = 1ull << 40};
+		w->nr_hits = 0;
+		feed_watch_begin(w, core, 1);
+		feed_words(f, &t, core, &in);
+		if (w->nr_hits && w->hit[0].kind != FEED_HIT_BRANCH)
+			TEST_FAIL("%s: kind %u at %#llx", p->name, w->hit[0].kind,
+				  (unsigned long long)w->hit[0].ip);
+		found += w->nr_hits;
+		missed += model_count(core, counter) != before;
+	}
+	EXPECT_EQ(found, missed);
+	model_free(model);
+	munmap(f, sizeof(*f));
+	munmap(w, sizeof(*w));
+}
+
 TEST(what_is_watched)
 {
 	static const u32 counters[] = {MODEL_CPU_CYCLES,
@@ -458,6 +495,7 @@ TEST(what_is_watched)
 			check_watch(g, &programs[i], steps, n, counters[k], 7, false);
 			check_watch(g, &programs[i], steps, n, counters[k], 1009, false);
 		}
+		check_late(g, &programs[i]);
 		/* Of these nothing is taken back. */
 		for (u32 k = 1; k < 3; k++) {
 			check_watch(g, &programs[i], steps, n, counters[k], 7, true);
