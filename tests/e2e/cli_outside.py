@@ -89,6 +89,17 @@ def test_started_by_the_command():
             assert [p["comm"] for p in report["processes"]] == ["sh", "sh"], r
             r = run("run", "--count", "--", "sh", "-c", f"{path}; exit 3")
             assert r.status == 3 and f"anyperf run: not counted: {path} ({why}" in r.err, r
+            shell = ["--", "sh", "-c", f"{path}; exit 3"]
+            named = re.compile(rf"^anyperf (\w+): not counted: {path} \({why}, pid \d+\)$", re.M)
+            for recorder in (["record", "--pmu=virtual", "-o", f"{d}/data", *shell],
+                             ["record", "-q", "--exact", "-o", f"{d}/data", *shell],
+                             ["valgrind", "--tool=callgrind", "--trace-children=yes",
+                              f"--callgrind-out-file={d}/out.%p", *shell[1:]]):
+                r = run(*recorder)
+                assert r.status == 3 and named.findall(r.err) == recorder[:1], r
+            # Of children nothing is told there.
+            r = run("valgrind", "--tool=callgrind", f"--callgrind-out-file={d}/out", *shell[1:])
+            assert r.status == 3 and not named.search(r.err), r
 
 
 def test_strict():

@@ -11,6 +11,7 @@
 #include "cli/record/record-exact.h"
 #include "cli/modeled-events.h"
 #include "cli/record/record-priv.h"
+#include "cli/report/uncounted.h"
 #include "lib/command.h"
 #include "lib/machine/machine-pmu.h"
 #include "data/synthesize.h"
@@ -457,6 +458,7 @@ void record_output_summary(struct record_job *job)
 		command_error(&cmd_record,
 			      "NO SAMPLES: what was recorded did not run long enough, or the event "
 			      "did not occur");
+	uncounted_text(&cmd_record, job->machine, stderr, "");
 	if (job->opts.quiet)
 		return;
 	if (job->exact) {

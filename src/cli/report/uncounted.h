@@ -1,7 +1,8 @@
 /*
  * PURPOSE: what ran under the translator's eyes and is in no count, told to the user: programs that
  * it must leave to the kernel (setuid, 32-bit ...; doc/runtime.md), and threads that found no
- * meter. The same in `anyperf run` and `anyperf stat`. What the guests wrote is bounded before use.
+ * meter. The same in each command that counts or records. What the guests wrote is bounded before
+ * use.
  */
 #ifndef CLI_RUN_UNCOUNTED_H
 #define CLI_RUN_UNCOUNTED_H

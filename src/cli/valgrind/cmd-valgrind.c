@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "calls/callgrind-file.h"
 #include "cli/exact-threads.h"
+#include "cli/report/uncounted.h"
 #include "cli/valgrind/valgrind-priv.h"
 #include "lib/command.h"
 #include "lib/machine/machine-file.h"
@@ -262,6 +263,9 @@ static int let_run(struct valgrind_job *job)
 	}
 	call_trace_end(&job->trace);
 	exact_say_lost(&cmd_valgrind, job->trace.lost, job->trace.bad, job->trace.unknown);
+	/* Nothing is told of other children either. */
+	if (job->opts.trace_children)
+		uncounted_text(&cmd_valgrind, job->machine, stderr, "");
 	(void)ap_sampler_disable(job->sampler);
 	take_records(job);
 	/* From here on a signal means us: symbols can take long, and a FIFO may have no reader. */
