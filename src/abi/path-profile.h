@@ -21,7 +21,7 @@
 
 #include "abi/meter.h"
 
-#define PATH_MAGIC  0x32485441504e41ull /* "ANPATH2": changes with the shapes */
+#define PATH_MAGIC  0x33485441504e41ull /* "ANPATH3": changes with the shapes */
 #define PATH_WORDS  (1u << 20)          /* most paths of a program */
 #define PATH_LOG    (64u << 20)         /* most bytes of descriptions */
 #define PATH_EXTRAS (1u << 16)
@@ -154,6 +154,15 @@ static inline bool path_insn_is_direct(u8 kind)
 	return kind == PATH_COND || kind == PATH_JUMP || kind == PATH_CALL;
 }
 
+/* Code was mapped at @time: blocks from @logged on were described later. Ascending. */
+struct path_mark {
+	u64 time;   /* CLOCK_MONOTONIC, ns */
+	u32 logged; /* bytes of the log by then */
+	u32 reserved;
+};
+
+#define PATH_MARKS (1u << 16)
+
 struct path_space {
 	u64 magic;
 	u32 parent; /* index + 1 of the space that this one's process was forked from; 0: none */
@@ -162,9 +171,12 @@ struct path_space {
 	u32 from_path, from_log;
 	u32 paths;  /* numbers below this are described */
 	u32 logged; /* bytes */
-	u8 pad[4096 - 32];
+	u32 marks;  /* how many there are; above PATH_MARKS: there was no room for all */
+	u32 reserved;
+	u8 pad[4096 - 40];
 	struct path_entry path[PATH_WORDS];
 	u8 log[PATH_LOG];
+	struct path_mark mark[PATH_MARKS];
 };
 
 /* Executions of one instruction, or of a part of a path, in addition; may be below 0. */

@@ -27,12 +27,48 @@ static void add_end(struct exact_threads *x, u32 pid, u32 tid, u64 time)
 	x->ends[x->nr++] = (struct exact_end){pid, tid, time};
 }
 
+static u64 hash_of(const char *name)
+{
+	u64 h = 14695981039346656037ull; /* FNV-1a */
+
+	for (; *name; name++)
+		h = (h ^ (u8)*name) * 1099511628211ull;
+	return h;
+}
+
+/* A program that maps code all the time is told of by what is there at last. */
+#define MAPS_MOST 16384u
+
+static void add_map(struct exact_threads *x, u64 time, const struct ap_record_mmap *m)
+{
+	struct exact_map map = {.time = time,
+				.start = m->addr,
+				.end = m->addr + m->len,
+				.file = hash_of(m->filename),
+				.pid = m->pid};
+
+	if (x->nr_maps == MAPS_MOST)
+		return;
+	for (u32 i = 0; i < x->nr_maps && !map.over; i++)
+		map.over = x->maps[i].start < map.end && map.start < x->maps[i].end &&
+			   x->maps[i].file != map.file;
+	if (x->nr_maps == x->map_room) {
+		x->map_room = x->map_room ? x->map_room * 2 : 64;
+		x->maps = realloc(x->maps, x->map_room * sizeof(*x->maps));
+		CHECK(x->maps);
+	}
+	x->maps[x->nr_maps++] = map;
+}
+
 void exact_threads_note(struct exact_threads *x, const struct ap_record *rec)
 {
 	if (rec->type == PERF_RECORD_EXIT)
 		add_end(x, rec->task.pid, rec->task.tid, rec->id.time);
 	else if (rec->type == PERF_RECORD_COMM && rec->misc & PERF_RECORD_MISC_COMM_EXEC)
 		add_end(x, rec->comm.pid, rec->comm.tid, rec->id.time);
+	else if ((rec->type == PERF_RECORD_MMAP || rec->type == PERF_RECORD_MMAP2) &&
+		 !(rec->misc & PERF_RECORD_MISC_MMAP_DATA) && rec->mmap.filename[0] == '/')
+		add_map(x, rec->id.time, &rec->mmap);
 }
 
 void exact_threads_release(struct exact_threads *x)
@@ -42,6 +78,7 @@ void exact_threads_release(struct exact_threads *x)
 			munmap((void *)x->spaces[i], sizeof(*x->spaces[i]));
 	free(x->spaces);
 	free(x->ends);
+	free(x->maps);
 	*x = (struct exact_threads){0};
 }
 
@@ -71,11 +108,72 @@ static const struct path_space *space_at(u32 index, void *data)
 	return x->spaces[index];
 }
 
+/* The file that its program had at @pc at @time; NULL: none, or one that it had from its parent. */
+static const struct exact_map *map_at(const struct exact_threads *x, u64 pc, u64 time)
+{
+	for (u32 i = x->nr_maps; i > 0; i--) {
+		const struct exact_map *m = &x->maps[i - 1];
+
+		if (m->pid == x->pid && pc >= m->start && pc < m->end && m->time <= time)
+			return m;
+	}
+	return NULL;
+}
+
+static bool same_map(const struct exact_map *a, const struct exact_map *b)
+{
+	return a->pid == b->pid && a->file == b->file && a->start == b->start && a->end == b->end;
+}
+
+/* One time for all that was executed of it, however often it came and went. */
+static u64 time_of_map(const struct exact_threads *x, const struct exact_map *m, u64 from)
+{
+	for (u32 i = 0; m && i < x->nr_maps; i++)
+		if (same_map(m, &x->maps[i]) && x->maps[i].time > x->begun)
+			return x->maps[i].time + 1;
+	return from;
+}
+
+/* Whatever was there when its thread began was there when the code was translated. */
+static u64 when_there(u64 pc, u64 since, void *data)
+{
+	struct exact_threads *x = data;
+	u64 from = since > x->begun ? since : x->begun;
+	const struct exact_map *last, *was;
+
+	/* Of the whole page. */
+	if (x->asked.pc >> 12 == pc >> 12 && x->asked.since == since)
+		return x->asked.time;
+	last = map_at(x, pc, x->over);
+	was = last && last->time > from ? map_at(x, pc, from) : NULL;
+	x->asked.pc = pc;
+	x->asked.since = since;
+	x->asked.time = !last || last->time <= from || (was && same_map(was, last))
+				? 0
+				: time_of_map(x, was, from);
+	return x->asked.time;
+}
+
+static bool maps_over(const struct exact_threads *x)
+{
+	for (u32 i = 0; i < x->nr_maps; i++)
+		if (x->maps[i].over && x->maps[i].pid == x->pid && x->maps[i].time > x->begun &&
+		    x->maps[i].time <= x->over)
+			return true;
+	return false;
+}
+
 static int give_thread(struct exact_threads *x, const struct path_thread *t, u64 time,
 		       exact_thread_fn *fn, void *data)
 {
 	struct path_counts c;
-	int err = path_counts_read(&c, t, space_at, x);
+	int err;
+
+	x->pid = t->pid;
+	x->begun = t->start;
+	x->over = time;
+	x->asked = (struct exact_asked){0};
+	err = path_counts_read(&c, t, space_at, maps_over(x) ? when_there : NULL, x);
 
 	if (err)
 		return err;

@@ -20,9 +20,28 @@ struct exact_end {
 	u64 time;
 };
 
+/* Code of a file was mapped; @over: where another file had been, in whatever process. */
+struct exact_map {
+	u64 time, start, end;
+	u64 file; /* a hash of its name */
+	u32 pid;
+	bool over;
+};
+
+/* What was found out last: at one time all of a page is of one file. */
+struct exact_asked {
+	u64 pc, since, time;
+};
+
 struct exact_threads {
 	struct exact_end *ends; /* in the order in which they were told; owned */
 	u32 nr, room;
+	struct exact_map *maps; /* likewise */
+	u32 nr_maps, map_room;
+	/* Of the thread that is read: the program it is of, when that began, and was over. */
+	u32 pid;
+	u64 begun, over;
+	struct exact_asked asked;
 	int fd;                           /* of the counter segment; borrowed */
 	const struct path_space **spaces; /* by index, mapped when they are asked for; owned */
 	u32 nr_spaces;
@@ -30,10 +49,13 @@ struct exact_threads {
 	u64 threads, instructions, unplaced, bad; /* of all threads */
 };
 
-/* Looks at a record of a task, for when threads end. */
+/* Looks at a record of a task, for when threads end and what was mapped. */
 void exact_threads_note(struct exact_threads *x, const struct ap_record *rec);
 
-/* What a thread has executed until @time. Another value than 0 ends the reading. */
+/*
+ * What a thread has executed until @time; instructions of files that were not mapped any more then
+ * have times of their own. Another value than 0 ends the reading.
+ */
 typedef int exact_thread_fn(const struct path_thread *t, u64 time, const struct path_counts *c,
 			    void *data);
 

@@ -89,6 +89,24 @@ bool path_block_see(const struct path_source *source, u32 index, u32 at, struct 
 	return head.traced != PATH_TRACED_RECORDS || see_accesses(s, b);
 }
 
+u64 path_block_since(const struct path_source *source, u32 index, u32 at)
+{
+	const struct path_space *s = space_of(source, index, at * 8, true);
+	u32 n = s ? __atomic_load_n(&s->marks, __ATOMIC_ACQUIRE) : ~0u, from = 0;
+
+	if (n > PATH_MARKS)
+		return ~0ull;
+	while (from < n) {
+		u32 middle = (from + n) / 2;
+
+		if (s->mark[middle].logged <= at * 8)
+			from = middle + 1;
+		else
+			n = middle;
+	}
+	return from ? s->mark[from - 1].time : 0;
+}
+
 bool path_entry_see(const struct path_source *source, u32 index, u32 number, struct path_entry *e)
 {
 	const struct path_space *s = space_of(source, index, number, false);

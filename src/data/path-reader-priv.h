@@ -24,6 +24,8 @@ struct seen_insn {
 
 /* False: there is none, or it makes no sense. */
 bool path_block_see(const struct path_source *s, u32 index, u32 at, struct seen_block *b);
+/* The last time at which code was mapped before that; 0: there is none, ~0: nobody knows. */
+u64 path_block_since(const struct path_source *s, u32 index, u32 at);
 bool path_entry_see(const struct path_source *s, u32 index, u32 number, struct path_entry *e);
 
 /* The next instruction, which there is: b->next < b->nr_insns. False: it lacks its target. */

@@ -21,7 +21,8 @@ struct path_table {
 
 struct path_reading {
 	struct path_source source;
-	struct path_table insns, calls;
+	path_when_fn *when;
+	struct path_table insns, calls; /* insns: by pc and time */
 	struct path_counts *out;
 };
 
@@ -81,13 +82,13 @@ static void add(s64 *sum, s64 n)
 	*sum = (s64)((u64)*sum + (u64)n);
 }
 
-static int add_insn(struct path_reading *r, u64 pc, u8 insn, u64 target, s64 count)
+static int add_insn(struct path_reading *r, u64 pc, u64 time, u8 insn, u64 target, s64 count)
 {
 	struct table_slot *s;
 
 	if (!pc)
 		return 0;
-	s = slot_of(&r->insns, pc, 0);
+	s = slot_of(&r->insns, pc, time);
 	if (!s)
 		return -ENOMEM;
 	add(&s->count, count);
@@ -107,13 +108,19 @@ static int add_part(struct path_reading *r, u32 index, u32 at, u32 from, u32 upt
 {
 	struct seen_block b;
 	struct seen_insn i;
+	u64 since, time = 0;
 
 	if (!path_block_see(&r->source, index, at, &b) || from >= upto || upto > b.nr_insns)
 		return -EBADMSG;
+	since = r->when ? path_block_since(&r->source, index, at) : 0;
 	while (b.next < upto) {
 		if (!path_block_next(&b, &i))
 			return -EBADMSG;
-		if (b.next > from && add_insn(r, i.pc, i.insn, i.target, count))
+		if (b.next <= from)
+			continue;
+		if (r->when)
+			time = r->when(i.pc, since, r->source.data);
+		if (add_insn(r, i.pc, time, i.insn, i.target, count))
 			return -ENOMEM;
 	}
 	return 0;
@@ -193,7 +200,9 @@ static int by_pc(const void *a, const void *b)
 {
 	const struct path_count *x = a, *y = b;
 
-	return x->pc < y->pc ? -1 : x->pc > y->pc;
+	if (x->pc != y->pc)
+		return x->pc < y->pc ? -1 : 1;
+	return x->time < y->time ? -1 : x->time > y->time;
 }
 
 static int by_from(const void *a, const void *b)
@@ -224,8 +233,11 @@ static int list(struct path_reading *r)
 			add(&c->unplaced, s->count);
 			continue;
 		}
-		c->insn[c->nr_insns++] = (struct path_count){
-			.pc = s->key, .count = (u64)s->count, .len = s->len, .kind = s->kind};
+		c->insn[c->nr_insns++] = (struct path_count){.pc = s->key,
+							     .time = s->to,
+							     .count = (u64)s->count,
+							     .len = s->len,
+							     .kind = s->kind};
 		c->total += (u64)s->count;
 	}
 	c->total += (u64)c->unplaced;
@@ -243,9 +255,9 @@ static int list(struct path_reading *r)
 }
 
 int path_counts_read(struct path_counts *out, const struct path_thread *t, path_space_fn *space,
-		     void *data)
+		     path_when_fn *when, void *data)
 {
-	struct path_reading r = {.source = {space, data}, .out = out};
+	struct path_reading r = {.source = {space, data}, .when = when, .out = out};
 	int err;
 
 	*out = (struct path_counts){0};

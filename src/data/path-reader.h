@@ -15,6 +15,7 @@
 /* One instruction that was executed. */
 struct path_count {
 	u64 pc;
+	u64 time; /* when it was there, as path_when_fn says; 0: at the end */
 	u64 count;
 	u8 len;  /* 0: not known */
 	u8 kind; /* enum path_insn */
@@ -27,7 +28,7 @@ struct path_edge {
 };
 
 struct path_counts {
-	struct path_count *insn; /* by pc, ascending; owned */
+	struct path_count *insn; /* by pc and time, ascending; owned */
 	u32 nr_insns;
 	struct path_edge *call; /* by where from; owned */
 	u32 nr_calls;
@@ -44,9 +45,15 @@ struct path_source {
 	void *data;
 };
 
-/* -ENOMEM; *@out is empty then. */
+/*
+ * Of an instruction at @pc that was described when code had been mapped at @since, or later (0:
+ * there was none yet): a time at which it was there, if something else was there at last; else 0.
+ */
+typedef u64 path_when_fn(u64 pc, u64 since, void *data);
+
+/* @when: NULL: all of it is what was there at last. -ENOMEM; *@out is empty then. */
 must_check int path_counts_read(struct path_counts *out, const struct path_thread *t,
-				path_space_fn *space, void *data);
+				path_space_fn *space, path_when_fn *when, void *data);
 void path_counts_release(struct path_counts *c);
 
 #endif

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Libraries that come one after the other to where the one before has been: what is told by address
 is not mixed up."""
+import json
 import os
 import re
 import subprocess
 
-from e2e import ANYPERF, ENV, main, run, scratch
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 ONE, OTHER = os.environ["E2E_ONE"], os.environ["E2E_OTHER"]
 # The second one is asked for twice as much.
 PROGRAM = [os.environ["E2E_RELOADING"], ONE, OTHER]
 
 
-def test_exact_profiles():
+def exact_profile(*program):
     with scratch() as d:
-        r = run("record", "--exact", "-o", f"{d}/a", "--", *PROGRAM)
+        r = run("record", "--exact", "-o", f"{d}/a", "--", *program)
         assert r.status == 0, r
         rows = run("report", "-s", "dso,sym", "-i", f"{d}/a").out
     shares = {sym: (float(share), dso) for share, dso, sym in
@@ -22,6 +23,31 @@ def test_exact_profiles():
     assert shares["reload_one"][1] == "libreloaded-one.so", rows
     assert shares["reload_other"][1] == "libreloaded-other.so", rows
     assert 1.9 < shares["reload_other"][0] / shares["reload_one"][0] < 2.1, rows
+
+
+def test_exact_profiles():
+    exact_profile(*PROGRAM)
+
+
+def need_no_randomization():
+    if subprocess.run(["setarch", "-R", "true"], capture_output=True, check=False).returncode:
+        raise Skip("addresses vary here")
+
+
+def test_the_same_addresses():
+    """Without randomization they have one place, as natively."""
+    need_no_randomization()
+    exact_profile("setarch", "-R", *PROGRAM)
+
+
+def test_functions_that_changed():
+    need_no_randomization()
+    r = run("compare", "--counts-only", "-e", "instructions:u", "--by=symbol", "--format=json", "--",
+            *PROGRAM, "--vs", *PROGRAM[:2])
+    assert r.status == 0, r
+    changes = {s["symbol"]: s["change"] for s in json.loads(r.out)["comparisons"][0]["symbols"]}
+    # What the first library has done is the same.
+    assert "reload_one" not in changes and changes["reload_other"] < -30000, changes
 
 
 def test_callgrind():

@@ -42,12 +42,21 @@ static void check(const struct path_counts *c)
 	u64 sum = (u64)c->unplaced;
 
 	for (u32 i = 0; i < c->nr_insns; i++) {
-		CHECK(c->insn[i].count && (!i || c->insn[i - 1].pc < c->insn[i].pc));
+		const struct path_count *at = &c->insn[i];
+
+		CHECK(at->count && (!i || at[-1].pc < at->pc ||
+				    (at[-1].pc == at->pc && at[-1].time < at->time)));
 		sum += c->insn[i].count;
 	}
 	CHECK(sum == c->total);
 	for (u32 i = 1; i < c->nr_calls; i++)
 		CHECK(c->call[i - 1].from <= c->call[i].from);
+}
+
+static u64 when(u64 pc, u64 since, void *data)
+{
+	(void)data;
+	return pc & 1 ? since : 0;
 }
 
 #define EVENTS 3u
@@ -247,11 +256,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		s->paths = number(data, n, i * 8) & (number(data, n, 3) & 1 ? 1023 : ~0u);
 		s->from_log = number(data, n, 4) & 255;
 		s->logged = number(data, n, i * 8 + 4);
+		s->marks = number(data, n, 5) >> (number(data, n, 6) & 31);
 		if (n) {
 			memcpy(s->path + PATH_FIRST, data, n);
 			memcpy(s->path + PATH_WORDS - entries, data, entries * 8);
 			memcpy(s->log + (i ? 8 : 0), data, n);
 			memcpy(s->log + PATH_LOG - n, data, n);
+			memcpy(s->mark, data, n);
+			memcpy(s->mark + PATH_MARKS - entries, data, entries * 8);
 		}
 		for (u32 k = 0; k < entries && k < 16; k++) {
 			s->path[PATH_FIRST + k].block &= k & 1 ? 0xff : ~0u;
@@ -263,7 +275,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		memcpy(&thread->extra[i], data + (i & ~1ull) * 8 % (n - 7), 8);
 		thread->extra[i].count = (s64)i - 3;
 	}
-	CHECK(path_counts_read(&c, thread, space_at, NULL) == 0);
+	CHECK(path_counts_read(&c, thread, space_at, NULL, NULL) == 0);
+	check(&c);
+	path_counts_release(&c);
+	CHECK(path_counts_read(&c, thread, space_at, when, NULL) == 0);
 	check(&c);
 	path_counts_release(&c);
 	walk(data, n);
@@ -273,6 +288,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		memset(spaces[i]->path + PATH_WORDS - entries, 0, entries * 8);
 		memset(spaces[i]->log, 0, n + 8);
 		memset(spaces[i]->log + PATH_LOG - n, 0, n);
+		memset(spaces[i]->mark, 0, n);
+		memset(spaces[i]->mark + PATH_MARKS - entries, 0, entries * 8);
 	}
 	memset(thread->word + PATH_FIRST, 0, entries * 8);
 	memset(thread->extra, 0, entries * sizeof(thread->extra[0]));

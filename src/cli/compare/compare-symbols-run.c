@@ -24,6 +24,12 @@ struct task_note {
 	char *filename; /* of a mapping; owned */
 };
 
+/* What was executed of a file that something else was mapped over later. */
+struct old_count {
+	u64 time, pc, count;
+	u32 pid;
+};
+
 /* An exact profile that is being added up. */
 struct exact_run {
 	struct compare_job *job;
@@ -32,6 +38,8 @@ struct exact_run {
 	struct sym_view *view;
 	struct task_note *notes; /* by time; owned */
 	u32 nr, room, done;
+	struct old_count *old; /* owned */
+	u32 nr_old;
 };
 
 static void name_place(struct sym_view *view, u32 pid, u64 addr, char *name, size_t size)
@@ -133,6 +141,41 @@ static void add_count(struct exact_run *x, const char *name, u64 count)
 		row->count[x->side] += count;
 }
 
+static void keep_old(struct exact_run *x, u32 pid, const struct path_count *c)
+{
+	if (!(x->nr_old & (x->nr_old - 1))) {
+		x->old = realloc(x->old, (x->nr_old * 2ul + 1) * sizeof(*x->old));
+		CHECK(x->old);
+	}
+	x->old[x->nr_old++] = (struct old_count){c->time, c->pc, c->count, pid};
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct old_count *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* Once more from the beginning: threads come by their ends, and all of these are before some. */
+static void take_old(struct exact_run *x)
+{
+	char name[SYMBOL_NAME_MAX];
+
+	if (!x->nr_old)
+		return;
+	sym_view_free(x->view);
+	x->view = sym_view_new();
+	CHECK(x->view);
+	x->done = 0;
+	qsort(x->old, x->nr_old, sizeof(*x->old), by_time);
+	for (u32 i = 0; i < x->nr_old; i++) {
+		catch_up(x, x->old[i].time);
+		name_place(x->view, x->old[i].pid, x->old[i].pc, name, sizeof(name));
+		add_count(x, name, x->old[i].count);
+	}
+}
+
 /* Instructions come by address, so most are of the function of the one before. */
 static int take_thread(const struct path_thread *t, u64 time, const struct path_counts *c,
 		       void *data)
@@ -143,6 +186,10 @@ static int take_thread(const struct path_thread *t, u64 time, const struct path_
 
 	catch_up(x, time);
 	for (u32 i = 0; i < c->nr_insns; i++) {
+		if (c->insn[i].time) {
+			keep_old(x, t->pid, &c->insn[i]);
+			continue;
+		}
 		name_place(x->view, t->pid, c->insn[i].pc, name, sizeof(name));
 		if (strcmp(name, last) != 0) {
 			if (sum)
@@ -164,6 +211,7 @@ static void exact_release(struct exact_run *x)
 	for (u32 i = 0; i < x->nr; i++)
 		free(x->notes[i].filename);
 	free(x->notes);
+	free(x->old);
 	sym_view_free(x->view);
 }
 
@@ -194,6 +242,7 @@ static int take_counts(struct compare_job *job, u32 side, struct ap_machine *m,
 				  "--by symbol: of %s not all was counted: %u threads or programs "
 				  "found no room",
 				  job->sides[side].name, threads.lost);
+	take_old(&x);
 	exact_threads_release(&threads);
 	exact_release(&x);
 	return r;

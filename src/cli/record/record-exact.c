@@ -90,10 +90,13 @@ static int put_thread(const struct path_thread *t, u64 time, const struct path_c
 
 	if (job->events[0].nr_ids)
 		id.id = id.stream_id = job->events[0].ids[0];
-	for (u32 i = 0; i < c->nr_insns && !err; i++)
+	for (u32 i = 0; i < c->nr_insns && !err; i++) {
+		id.time = c->insn[i].time ?: time;
 		err = data_synthesize_sample(
 			&s, &id,
 			&(struct data_sample){.ip = c->insn[i].pc, .period = c->insn[i].count});
+	}
+	id.time = time;
 	/* So that the sum is right. */
 	if (c->unplaced > 0 && !err)
 		err = data_synthesize_sample(&s, &id,

@@ -10,6 +10,7 @@
 #include "rt/perf/perf-guest.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/alloc-sites.h"
+#include "rt/task/path-pages.h"
 
 #include <linux/shm.h>
 
@@ -80,6 +81,16 @@ static long may_execute(struct thread *t, u64 len, u64 flags)
 		return ret;
 	sys_munmap((void *)ret, ALIGN_UP(len, PAGE_SIZE));
 	return 0;
+}
+
+/* The session has told of it, if anybody wants to know. */
+static void code_mapped(struct thread *t)
+{
+	if (!paths_wanted())
+		return;
+	mm_lock(t);
+	paths_mark();
+	mm_unlock(t);
 }
 
 long guest_mmap(struct thread *t)
@@ -166,6 +177,8 @@ long guest_mmap(struct thread *t)
 			alloc_sites_mapped(t, (int)guest_arg(t, 4), (u64)ret, size,
 					   guest_arg(t, 5));
 		perf_mapped(t, (u64)ret, size, (u32)prot & 7);
+		if (prot & PROT_EXEC)
+			code_mapped(t);
 	}
 	return ret;
 }
@@ -363,8 +376,10 @@ long guest_mprotect(struct thread *t)
 			mm_exec_remove(t, start, end);
 	}
 	mm_unlock(t);
-	if (!ret && prot & PROT_EXEC && size)
+	if (!ret && prot & PROT_EXEC && size) {
 		perf_mapped(t, addr, size, (u32)prot & 7);
+		code_mapped(t);
+	}
 	return ret;
 }
 

@@ -119,6 +119,23 @@ void paths_need_space(struct thread *t)
 		paths_new_space(t);
 }
 
+void paths_mark(void)
+{
+	u32 n, logged;
+
+	if (!space)
+		return;
+	n = space->marks;
+	logged = __atomic_load_n(&space->logged, __ATOMIC_RELAXED);
+	/* Of several with nothing in between the last one says it. */
+	if (n && n <= PATH_MARKS && space->mark[n - 1].logged == logged)
+		n--;
+	if (n < PATH_MARKS)
+		space->mark[n] = (struct path_mark){.time = sys_clock(CLOCK_MONOTONIC),
+						    .logged = logged};
+	__atomic_store_n(&space->marks, n <= PATH_MARKS ? n + 1 : n, __ATOMIC_RELEASE);
+}
+
 const struct path_space *paths_space(void)
 {
 	return space;

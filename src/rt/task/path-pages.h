@@ -26,6 +26,12 @@ void paths_new_space(struct thread *t);
 /* The same, unless the program has one. */
 void paths_need_space(struct thread *t);
 
+/*
+ * The guest has mapped code, which nobody has executed there yet: what is described from here on
+ * may be of another file than what was described before. Under the lock of mm.
+ */
+void paths_mark(void);
+
 /* The space that describes the program's paths; NULL: there is none. */
 const struct path_space *paths_space(void);
 

@@ -43,7 +43,7 @@ static struct path_counts counts_of(struct guest *g)
 {
 	struct path_counts c;
 
-	EXPECT_EQ(path_counts_read(&c, words_of(g), space_at, NULL), 0);
+	EXPECT_EQ(path_counts_read(&c, words_of(g), space_at, NULL, NULL), 0);
 	EXPECT_EQ(c.bad, 0);
 	EXPECT_EQ(c.unplaced, 0);
 	return c;
@@ -337,10 +337,10 @@ static void run_crowded(struct guest *g, const struct program *p, u64 least, u64
 	struct path_counts was, is;
 	u64 before = guest_count(g, METER_INSTRUCTIONS), n;
 
-	EXPECT_EQ(path_counts_read(&was, words_of(g), space_at, NULL), 0);
+	EXPECT_EQ(path_counts_read(&was, words_of(g), space_at, NULL, NULL), 0);
 	native_begin(g, p->fn, p->abc);
 	EXPECT_EQ(guest_run(g), 0);
-	EXPECT_EQ(path_counts_read(&is, words_of(g), space_at, NULL), 0);
+	EXPECT_EQ(path_counts_read(&is, words_of(g), space_at, NULL, NULL), 0);
 	n = guest_count(g, METER_INSTRUCTIONS) - before;
 	EXPECT_EQ(is.total - was.total, n);
 	EXPECT(is.unplaced - was.unplaced >= (s64)least);
@@ -400,6 +400,67 @@ TEST(nor_is_a_part_of_a_path_lost_that_has_none)
 	dbt_set_mask(g->t, DBT_MASK_ALL);
 }
 
+/* As if something were mapped at time 25 where all of it is. */
+static u64 until_25(u64 pc, u64 since, void *data)
+{
+	(void)data;
+	EXPECT_EQ(pc, 0x4000);
+	return since < 25 ? since : 0;
+}
+
+/* One instruction at one place, described three times: code was mapped in between. */
+TEST(what_was_there_before_is_told_apart)
+{
+	struct path_space *s = calloc(1, sizeof(*s)), *before = space;
+	struct path_thread *t = calloc(1, sizeof(*t));
+	const struct path_block head = {.nr_frags = 1, .nr_insns = 1};
+	const struct path_frag frag = {.pc = 0x4000};
+	struct path_counts c;
+
+	if (!s || !t)
+		abort();
+	space = s;
+	s->magic = t->magic = PATH_MAGIC;
+	s->from_path = PATH_FIRST;
+	s->from_log = 8;
+	s->paths = PATH_FIRST + 3;
+	s->logged = 8 + 3 * 64;
+	for (u32 i = 0; i < 3; i++) {
+		u8 *at = s->log + 8 + (size_t)i * 64;
+
+		memcpy(at, &head, sizeof(head));
+		memcpy(at + sizeof(head), &frag, sizeof(frag));
+		at[sizeof(head) + sizeof(frag)] = 1;
+		s->path[PATH_FIRST + i] =
+			(struct path_entry){.block = 1 + i * 8, .upto = 1, .known = 1};
+		t->word[PATH_FIRST + i] = 1 + i;
+	}
+	s->mark[0] = (struct path_mark){.time = 10, .logged = 8};
+	s->mark[1] = (struct path_mark){.time = 20, .logged = 72};
+	s->mark[2] = (struct path_mark){.time = 30, .logged = 136};
+	s->marks = 3;
+	EXPECT_EQ(path_counts_read(&c, t, space_at, until_25, NULL), 0);
+	EXPECT_EQ(c.nr_insns, 3);
+	for (u32 i = 0; i < c.nr_insns; i++) {
+		EXPECT_EQ(c.insn[i].time, i * 10);
+		EXPECT_EQ(c.insn[i].count, i ? i : 3);
+	}
+	EXPECT_EQ(c.total, 6);
+	path_counts_release(&c);
+	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL, NULL), 0);
+	EXPECT_EQ(c.nr_insns, 1);
+	EXPECT_EQ(c.total, 6);
+	path_counts_release(&c);
+	/* Not all have found room. */
+	s->marks = PATH_MARKS + 1;
+	EXPECT_EQ(path_counts_read(&c, t, space_at, until_25, NULL), 0);
+	EXPECT_EQ(c.nr_insns, 1);
+	path_counts_release(&c);
+	free(s);
+	free(t);
+	space = before;
+}
+
 TEST(what_makes_no_sense_is_left_out)
 {
 	struct path_space *s = calloc(1, sizeof(*s));
@@ -435,21 +496,21 @@ TEST(what_makes_no_sense_is_left_out)
 	*(struct path_block *)(s->log + PATH_LOG - 16) = (struct path_block){.nr_frags = 1,
 									     .nr_insns = 2};
 	t->extra[7] = (struct path_extra){path_part(99, 3, 1), 4};
-	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL), 0);
+	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL, NULL), 0);
 	EXPECT_EQ(c.nr_insns, 0);
 	EXPECT_EQ(c.unplaced, 15);
 	EXPECT_EQ(c.total, 15);
 	EXPECT_EQ(c.bad, 11);
 	path_counts_release(&c);
 	t->space = 5;
-	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL), 0);
+	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL, NULL), 0);
 	EXPECT_EQ(c.bad, 1);
 	path_counts_release(&c);
 	/* It would be its own parent. */
 	t->space = 0;
 	s->parent = 1;
 	s->from_path = PATH_WORDS;
-	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL), 0);
+	EXPECT_EQ(path_counts_read(&c, t, space_at, NULL, NULL), 0);
 	EXPECT_EQ(c.nr_insns, 0);
 	path_counts_release(&c);
 	free(s);
