@@ -475,6 +475,8 @@ const struct command cmd_report = {
 			 "`[anon]` with the address of other memory, as that of large blocks of malloc(3). "
 			 "The stack of a thread that is not its process's first is known where samples have "
 			 "the stack pointer (`record --exact -d`, `--user-regs=sp`); elsewhere it is `[anon]`. "
+			 "Thread-local variables have no names: they lie in their thread's stack, those of "
+			 "the first thread in `[anon]`. "
 			 "-s sym,data says which function accesses what."},
 			{"Exit status",
 			 "0, or 2 if the recording cannot be read at all. What ends before "
