@@ -94,6 +94,8 @@ struct meter {
 	u32 moving;
 	u64 moving_hits;
 	u32 chosen; /* the session's: an event of the model was opened for this thread */
+	/* As the session has them, not in a PID namespace of the program's own; 0: not told. */
+	u32 told_pid, told_tid, told_ppid;
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
 	u64 granted[METER_CLASSES];
@@ -107,6 +109,18 @@ struct meter {
 
 _Static_assert(sizeof(struct meter) == METER_SIZE, "the pages of a meter");
 _Static_assert(METER_QUANTITIES <= 8, "a weight has one byte for each");
+
+/* What a report calls the thread. */
+struct meter_ids {
+	u32 pid, tid, ppid;
+};
+
+static inline struct meter_ids meter_ids(const struct meter *m)
+{
+	if (!__atomic_load_n(&m->told_pid, __ATOMIC_ACQUIRE))
+		return (struct meter_ids){m->pid, m->tid, m->ppid};
+	return (struct meter_ids){m->told_pid, m->told_tid, m->told_ppid};
+}
 
 /* What was counted by class. */
 static inline u64 meter_hits(const struct meter *m, u32 class)
@@ -261,7 +275,7 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
  * to it, so what is decided beforehand stands elsewhere: run-config.h; and what one is asked for,
  * with what it answers: trace.h.
  */
-#define SEGMENT_MAGIC     0x4245525450414eull /* "NAPTREB": changes with the layout */
+#define SEGMENT_MAGIC     0x4345525450414eull /* "NAPTREC": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 

@@ -100,7 +100,9 @@ struct wire_proc {
 	u32 slots;
 	u32 rdpmc; /* enum wire_rdpmc */
 	u32 pid;   /* of the process, in the session's PID namespace */
-	u64 pad[13];
+	u32 ppid;  /* likewise, of who has forked it; 0: not known */
+	u32 reserved;
+	u64 pad[12];
 	struct wire_snapshot snapshots[WIRE_SNAPSHOTS];
 	/* By meter, whose number is taken modulo that: changes when it gets a trace; trace.h. */
 	u32 asked[WIRE_ASKED];

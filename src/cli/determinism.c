@@ -84,9 +84,12 @@ static bool is_something_left(const struct guest_segment *segment)
 {
 	for (u32 i = 0, used = ap__segment_used(segment); i < used; i++) {
 		const struct meter *m = ap__segment_meter(segment, i);
+		struct meter_ids ids;
 
-		if (m && __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == METER_RUNNING &&
-		    !syscall(SYS_tgkill, m->pid, m->tid, 0))
+		if (!m || __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING)
+			continue;
+		ids = meter_ids(m);
+		if (!syscall(SYS_tgkill, ids.pid, ids.tid, 0))
 			return true;
 	}
 	return false;

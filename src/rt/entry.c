@@ -446,6 +446,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	perf_start(t, s->control.perf_fds, s->control.watch, s->control.flags & CONTROL_LAUNCH);
 	sample_begin(t);
 	/* Now that the session has told of the execve: that was before its start. */
+	meter_told(t);
 	paths_begin(t);
 	stream_arguments(s->out.argv_start, s->out.argv_end);
 	stream_begin(t);

@@ -47,6 +47,22 @@ def test_counts():
                 assert "instructions" in f.read() and not r.err, r
 
 
+def test_processes_of_namespaces():
+    """Two namespaces are not one process 1, and children are below who has made them."""
+    inside = "unshare -Urpf sh -c 'true & wait'"
+    if subprocess.run(["sh", "-c", inside], capture_output=True, check=False).returncode:
+        raise Skip("there are no namespaces of one's own here")
+    r = run("run", "-j", "--", "sh", "-c", f"{inside}; {inside}; true")
+    assert r.status == 0, r
+    processes = json.loads(r.err)["processes"]
+    pids = {p["pid"]: p for p in processes}
+    assert len(pids) == len(processes) == 7 and 1 not in pids, processes
+    assert all(p["ppid"] in pids for p in processes[1:]), processes
+    assert all(t["tid"] == p["pid"] for p in processes for t in p["threads"]), processes
+    r = run("run", "--count", "-v", "--", "sh", "-c", f"{inside}; true")
+    assert r.status == 0 and not re.search(r"^ +[1-9] +[1-9] ", r.err, re.M), r
+
+
 def test_a_report_that_cannot_be_written():
     for form in ("--count", "-j"):
         r = run("run", form, "-o", "/dev/full", "true")

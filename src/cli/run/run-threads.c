@@ -21,7 +21,7 @@ static void print_json_thread(struct json *j, const struct meter *m)
 	guest_comm(m->comm, comm);
 	thread_counts(m, v);
 	json_object(j, NULL);
-	json_u64(j, "tid", m->tid);
+	json_u64(j, "tid", meter_ids(m).tid);
 	json_str(j, "comm", comm);
 	for (u32 q = 0; q < RUN_EVENTS; q++)
 		json_u64(j, run_count_name(q), v[q]);
@@ -38,12 +38,13 @@ struct page {
 static void print_json_process(struct json *j, const struct page *pages, u32 n)
 {
 	const struct meter *m = pages[0].m;
+	struct meter_ids ids = meter_ids(m);
 	char comm[16];
 
 	guest_comm(m->comm, comm);
 	json_object(j, NULL);
-	json_u64(j, "pid", m->pid);
-	json_u64(j, "ppid", m->ppid);
+	json_u64(j, "pid", ids.pid);
+	json_u64(j, "ppid", ids.ppid);
 	json_str(j, "comm", comm);
 	if (m->exited)
 		json_u64(j, "exit", m->exit_code >> 8 & 0xff);
@@ -83,7 +84,7 @@ void run_threads_json(struct json *j, const struct guest_segment *segment)
 		const struct meter *m = ap__segment_meter(segment, i);
 
 		if (m && m->tid)
-			pages[n++] = (struct page){.index = i, .pid = m->pid, .m = m};
+			pages[n++] = (struct page){.index = i, .pid = meter_ids(m).pid, .m = m};
 	}
 	qsort(pages, n, sizeof(*pages), by_pid);
 	for (u32 i = 0; i < n; i++)
@@ -116,7 +117,7 @@ void run_threads_text(const struct guest_segment *segment, const struct number_s
 			continue;
 		guest_comm(m->comm, comm);
 		thread_counts(m, v);
-		fprintf(out, " %8u %8u  %-15s %s %s\n", m->pid, m->tid, comm,
+		fprintf(out, " %8u %8u  %-15s %s %s\n", meter_ids(m).pid, meter_ids(m).tid, comm,
 			number_text(style, (double)v[METER_INSTRUCTIONS], 0, 18, instructions,
 				    sizeof(instructions)),
 			number_text(style, (double)v[METER_BRANCHES], 0, 18, branches,

@@ -54,7 +54,7 @@ struct perf_maps {
 struct perf {
 	struct wire wire;
 	const struct wire_view *view;
-	u32 pid;              /* what the session calls the process; 0: not told yet */
+	u32 pid, ppid;        /* what the session calls the process and its parent; 0: not told */
 	char root[WIRE_ROOT]; /* of what we are shown, as the session has told us; "": not yet */
 	struct wire_view_result root_is; /* what is to be found there */
 	s32 no_root;                     /* -errno: the session has none */
@@ -106,6 +106,8 @@ void perf_thread_begin(struct thread *t);
  * told.
  */
 void perf_ids(const struct thread *t, u32 *pid, u32 *tid);
+/* Likewise its process's parent; 0: nobody has told. */
+u32 perf_parent(const struct thread *t);
 
 /* For a process that shares memory with its parent but not descriptors; NULL without memory. */
 struct perf *perf_copy(const struct perf *p);

@@ -223,7 +223,7 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 	perf_maps_forget(p);
 	t->perf_token = 0;
 	t->perf_tid = 0;
-	p->pid = 0;
+	p->pid = p->ppid = 0;
 	if (f->sock >= 0)
 		wire_hello_child(t, f->sock);
 }
@@ -287,6 +287,11 @@ void perf_ids(const struct thread *t, u32 *pid, u32 *tid)
 
 	*pid = t->proc->perf && t->proc->perf->pid ? t->proc->perf->pid : own;
 	*tid = t->perf_tid ?: t->tid == own ? *pid : t->tid;
+}
+
+u32 perf_parent(const struct thread *t)
+{
+	return t->proc->perf ? t->proc->perf->ppid : 0;
 }
 
 void perf_thread_exit(struct thread *t, bool process)

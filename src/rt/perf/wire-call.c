@@ -205,6 +205,7 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 		return false;
 	w->page = map;
 	t->proc->perf->pid = map->pid;
+	t->proc->perf->ppid = map->ppid;
 	w->present = 0;
 	/*
 	 * A vfork child shares the runtime's memory with its parent, and with it the table of own

@@ -3,6 +3,7 @@
 #include "abi/runs.h"
 #include "abi/wire.h"
 #include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/sample/sample.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
@@ -110,6 +111,7 @@ static bool claim(struct meter *m)
 	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->asked, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->chosen, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->told_pid, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
 	return true;
 }
@@ -402,6 +404,16 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
 	str_put(m->exe, sizeof(m->exe), owner == METER_NEW_THREAD ? "" : t->proc->exe);
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
+}
+
+void meter_told(struct thread *t)
+{
+	struct meter *m = dbt_meter(&t->dbt);
+	u32 pid;
+
+	perf_ids(t, &pid, &m->told_tid);
+	m->told_ppid = pid != m->pid && perf_parent(t) ? perf_parent(t) : m->ppid;
+	__atomic_store_n(&m->told_pid, pid, __ATOMIC_RELEASE);
 }
 
 /* The page alone could say so of whom its writer wants to run natively. */

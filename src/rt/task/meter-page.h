@@ -41,6 +41,9 @@ must_check bool meter_take_again(u64 at, u32 index);
 u64 meter_stamp(u32 index);
 void meter_announce(u32 index, u64 stamp, u32 pid);
 
+/* Notes what a report is to call @t, once the session has told what it calls it. */
+void meter_told(struct thread *t);
+
 /* A guest makes or enters a PID namespace: pids in pages say no longer who is alive. */
 void meter_namespace(void);
 bool meter_namespaces(void);

@@ -282,6 +282,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		regs_set_sp(&t->dbt.regs, rq->stack);
 	regs_set_result(&t->dbt.regs, 0);
 	perf_forked(t, pf);
+	meter_told(t);
 	paths_begin(t);
 	stream_begin(t);
 	sample_forked(t);
@@ -382,6 +383,7 @@ void thread_begin(struct thread *t)
 	}
 	t->begun = true;
 	perf_thread_begin(t);
+	meter_told(t);
 	paths_begin(t);
 	stream_begin(t);
 	signal_set_mask(signal_kernel_mask(t->sigmask));

@@ -214,8 +214,10 @@ static int hello(struct guest_process *p, const struct kick_message *m)
 		wide_place(th);
 	}
 	err = guest_process_make_memory(p);
-	if (!err)
+	if (!err) {
 		p->page->pid = (u32)p->pid;
+		p->page->ppid = (u32)p->forker;
+	}
 	return err;
 }
 
