@@ -95,11 +95,26 @@ bool proc_range_parse(const char *line, struct proc_range *r)
 	return true;
 }
 
+/* A newline of a file's name is "\012", since it would end the line. */
+static void unescape(char *name)
+{
+	static const char newline[] = "\\012";
+	char *at;
+
+	while ((at = strstr(name, newline))) {
+		*at = '\n';
+		memmove(at + 1, at + strlen(newline), strlen(at + strlen(newline)) + 1);
+		name = at + 1;
+	}
+}
+
 bool proc_range_next(FILE *maps, struct proc_range *r)
 {
 	while (proc_line(maps, r->line, sizeof(r->line)))
-		if (proc_range_parse(r->line, r))
+		if (proc_range_parse(r->line, r)) {
+			unescape(r->line + (r->name - r->line));
 			return true;
+		}
 	return false;
 }
 

@@ -38,7 +38,7 @@ struct proc_range {
 };
 
 bool proc_range_parse(const char *line, struct proc_range *r);
-/* The next one of @maps; false: there is none. */
+/* The next one of @maps, its name as the file has it; false: there is none. */
 bool proc_range_next(FILE *maps, struct proc_range *r);
 
 /* What stands behind "@key:" if @line of status begins so; NULL: it does not. */

@@ -118,6 +118,22 @@ TEST(ranges)
 	"S 1 2 2 0 -1 4194304 70 8 90 9 0 0 0 0 20 0 1 0 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 " \
 	"20 17 3 23"
 
+TEST(names_of_two_lines)
+{
+	static const char maps[] = "1000-2000 r-xp 00000000 08:01 77 /a\\012b\\012\n"
+				   "2000-3000 r-xp 00000000 08:01 78 /c\n";
+	FILE *f = fmemopen((void *)maps, sizeof(maps) - 1, "r");
+	struct proc_range r;
+
+	ASSERT(f);
+	EXPECT(proc_range_next(f, &r));
+	EXPECT_STREQ(r.name, "/a\nb\n");
+	EXPECT(proc_range_next(f, &r));
+	EXPECT_STREQ(r.name, "/c");
+	EXPECT(!proc_range_next(f, &r));
+	fclose(f);
+}
+
 TEST(stat_of_a_thread_whose_name_lies)
 {
 	u64 value;
