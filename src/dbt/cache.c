@@ -417,7 +417,9 @@ static void set_clear(struct dbt_thread *t, u32 set)
 void thread_tables_clear(struct dbt_thread *t)
 {
 	if (cache.fixed_tables || table_sets() == 2)
-		CHECK(thread_reaches(t, cache.fixed_tables ? DBT_LOG_AT : DBT_WINDOW_JUMPS_AT));
+		CHECK(thread_reaches(t, cache.fixed_tables
+						? DBT_LOG_AT
+						: DBT_WINDOW_JUMPS_AT + TABLE_FIRST * 8));
 	for (u32 set = 0; set < table_sets(); set++)
 		set_clear(t, set);
 }
