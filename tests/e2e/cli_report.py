@@ -199,6 +199,15 @@ def test_a_fifo():
             raise Skip("the kernel lets nobody record here")
         assert r.status == 0 and "in the stream" in r.err, r
         assert "burn" in report(f"{d}/a"), r
+        # What the command prints goes elsewhere, whatever the pipe is called.
+        with open(f"{d}/b", "wb") as out:
+            p = subprocess.run([ANYPERF, "record", "-e", USER, "-o", "/dev/stdout", "--", "sh", "-c",
+                                f"echo printed; {SPIN} 60; :"], env=ENV, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=60, check=False)
+            out.write(p.stdout)
+        assert b"printed" in p.stderr and "burn" in report(f"{d}/b"), p.stderr
+        r = run("record", "--switch-output", "-o", f"{d}/fifo", "--", "true")
+        assert r.status == 125 and "--switch-output makes files, and" in r.err, r
 
 
 def test_folders_of_perf():

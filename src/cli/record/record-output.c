@@ -99,30 +99,36 @@ static int take(const void *records, size_t len, void *data)
 	return 0;
 }
 
-static bool is_stdout(const struct record_opts *o)
-{
-	struct stat st;
-
-	if (o->output)
-		return !strcmp(o->output, "-");
-	return !o->switch_when && !fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode);
-}
-
 static bool is_fifo(const struct record_opts *o)
 {
 	struct stat st;
 
-	return o->output && !o->switch_when && !stat(o->output, &st) && S_ISFIFO(st.st_mode);
+	return o->output && !stat(o->output, &st) && S_ISFIFO(st.st_mode);
+}
+
+/* Also by another name, as /dev/stdout: what the command prints must not come in between. */
+static bool is_stdout(const struct record_opts *o)
+{
+	struct stat out, st;
+
+	if (o->output && !is_fifo(o))
+		return !strcmp(o->output, "-");
+	return !o->switch_when && !fstat(STDOUT_FILENO, &out) && S_ISFIFO(out.st_mode) &&
+	       (!o->output ||
+		(!stat(o->output, &st) && st.st_dev == out.st_dev && st.st_ino == out.st_ino));
 }
 
 int record_output_prepare(struct record_job *job)
 {
 	bool fifo = is_fifo(&job->opts);
 
+	if (fifo && job->opts.switch_when)
+		return command_error(&cmd_record, "--switch-output makes files, and '%s' is a FIFO",
+				     job->opts.output);
 	job->pipe = fifo || is_stdout(&job->opts);
 	if (!job->pipe)
 		return 0;
-	if (fifo) {
+	if (fifo && !is_stdout(&job->opts)) {
 		/* Here, where a signal still ends it, for it waits for a reader. */
 		job->fd = open(job->opts.output, O_WRONLY | O_CLOEXEC);
 		return job->fd < 0 ? command_error(&cmd_record, "cannot write to '%s': %s",
