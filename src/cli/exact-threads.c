@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,13 +28,22 @@ static void add_end(struct exact_threads *x, u32 pid, u32 tid, u64 time)
 	x->ends[x->nr++] = (struct exact_end){pid, tid, time};
 }
 
-static u64 hash_of(const char *name)
+static u64 hash_bytes(u64 hash, const void *bytes, size_t len)
 {
-	u64 h = 14695981039346656037ull; /* FNV-1a */
+	for (const u8 *p = bytes, *end = p + len; p < end; p++)
+		hash = (hash ^ *p) * 1099511628211ull; /* FNV-1a */
+	return hash;
+}
 
-	for (; *name; name++)
-		h = (h ^ (u8)*name) * 1099511628211ull;
-	return h;
+/* A file of the same name may be another one meanwhile, and another part of a file other code. */
+static u64 hash_of(const struct ap_record_mmap *m)
+{
+	u64 hash = hash_bytes(14695981039346656037ull, m->filename, strlen(m->filename));
+
+	hash = hash_bytes(hash, &m->pgoff, sizeof(m->pgoff));
+	if (m->build_id)
+		return hash_bytes(hash, m->build_id, m->build_id_size);
+	return hash_bytes(hash, &m->ino, sizeof(m->ino));
 }
 
 /* A program that maps code all the time is told of by what is there at last. */
@@ -44,7 +54,7 @@ static void add_map(struct exact_threads *x, u64 time, const struct ap_record_mm
 	struct exact_map map = {.time = time,
 				.start = m->addr,
 				.end = m->addr + m->len,
-				.file = hash_of(m->filename),
+				.file = hash_of(m),
 				.pid = m->pid};
 
 	if (x->nr_maps == MAPS_MOST)

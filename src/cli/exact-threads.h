@@ -23,7 +23,7 @@ struct exact_end {
 /* Code of a file was mapped; @over: where another file had been, in whatever process. */
 struct exact_map {
 	u64 time, start, end;
-	u64 file; /* a hash of its name */
+	u64 file; /* a hash of its name, build id and offset */
 	u32 pid;
 	bool over;
 };

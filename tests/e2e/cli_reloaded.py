@@ -4,6 +4,7 @@ is not mixed up."""
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from e2e import ANYPERF, ENV, Skip, main, run, scratch
@@ -38,6 +39,21 @@ def test_the_same_addresses():
     """Without randomization they have one place, as natively."""
     need_no_randomization()
     exact_profile("setarch", "-R", *PROGRAM)
+
+
+def test_one_name():
+    """A library that is built anew while its program runs."""
+    need_no_randomization()
+    with scratch() as d:
+        libraries = [shutil.copy(path, d) for path in PROGRAM[1:]]
+        r = run("record", "--exact", "-o", f"{d}/a", "--", "setarch", "-R", PROGRAM[0], *libraries,
+                env={"AS": f"{d}/hot.so"})
+        assert r.status == 0, r
+        r = run("report", "-s", "dso,sym", "-i", f"{d}/a", env={"HOME": d})
+    assert "hot.so' was built anew since it was recorded" in r.err, r
+    named = sum(map(float, re.findall(r"([\d.]+)% .*hot.so .*reload_other\n", r.out)))
+    old = sum(map(float, re.findall(r"([\d.]+)% .*hot.so .*\] 0x\w+\n", r.out)))
+    assert 1.9 < named / old < 2.1 and "reload_one" not in r.out, r
 
 
 def test_functions_that_changed():
