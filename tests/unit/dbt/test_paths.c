@@ -408,21 +408,30 @@ static u64 until_25(u64 pc, u64 since, void *data)
 	return since < 25 ? since : 0;
 }
 
+/* A space that nobody has described anything in, and a thread of it. */
+static struct path_space *made_space(struct path_thread **t)
+{
+	struct path_space *s = calloc(1, sizeof(*s));
+
+	*t = calloc(1, sizeof(**t));
+	if (!s || !*t)
+		abort();
+	s->magic = (*t)->magic = PATH_MAGIC;
+	s->from_path = PATH_FIRST;
+	s->from_log = 8;
+	return s;
+}
+
 /* One instruction at one place, described three times: code was mapped in between. */
 TEST(what_was_there_before_is_told_apart)
 {
-	struct path_space *s = calloc(1, sizeof(*s)), *before = space;
-	struct path_thread *t = calloc(1, sizeof(*t));
+	struct path_thread *t;
+	struct path_space *s = made_space(&t), *before = space;
 	const struct path_block head = {.nr_frags = 1, .nr_insns = 1};
 	const struct path_frag frag = {.pc = 0x4000};
 	struct path_counts c;
 
-	if (!s || !t)
-		abort();
 	space = s;
-	s->magic = t->magic = PATH_MAGIC;
-	s->from_path = PATH_FIRST;
-	s->from_log = 8;
 	s->paths = PATH_FIRST + 3;
 	s->logged = 8 + 3 * 64;
 	for (u32 i = 0; i < 3; i++) {
@@ -463,18 +472,12 @@ TEST(what_was_there_before_is_told_apart)
 
 TEST(what_makes_no_sense_is_left_out)
 {
-	struct path_space *s = calloc(1, sizeof(*s));
-	struct path_thread *t = calloc(1, sizeof(*t));
-	struct path_space *before = space;
+	struct path_thread *t;
+	struct path_space *s = made_space(&t), *before = space;
 	struct path_counts c;
 
-	if (!s || !t)
-		abort();
 	space = s;
-	s->magic = t->magic = PATH_MAGIC;
-	s->from_path = PATH_FIRST;
 	s->paths = PATH_WORDS;
-	s->from_log = 8;
 	s->logged = PATH_LOG;
 	t->word[3] = 5;
 	for (u32 i = PATH_FIRST; i < PATH_FIRST + 10; i++)
