@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/control.h"
@@ -118,21 +117,6 @@ static int open_named(const char *named, char *why, size_t len)
 	return err;
 }
 
-/* Whether the runtime that lies open can be one. */
-static int check(int fd, char *why, size_t len)
-{
-	int err = 0;
-
-	/* Old kernels do not know the call, and old sandboxes answer EPERM to what they do not. */
-	if (syscall(SYS_faccessat2, fd, "", X_OK, AT_EMPTY_PATH) && errno == EACCES)
-		err = -errno;
-	if (err)
-		snprintf(why, len,
-			 "the runtime anyperf-rt cannot be executed: %s; install anyperf again",
-			 strerror(-err));
-	return err;
-}
-
 int ap__runtime_check(char *why, size_t len)
 {
 	int fd = ap__runtime_open("rt", "anyperf-rt", why, len), file;
@@ -143,6 +127,13 @@ int ap__runtime_check(char *why, size_t len)
 	if (fd < 0)
 		return fd;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (access(path, X_OK) && errno == EACCES) {
+		close(fd);
+		snprintf(why, len,
+			 "the runtime anyperf-rt cannot be executed: %s; install anyperf again",
+			 strerror(EACCES));
+		return -EACCES;
+	}
 	file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	close(fd);
 	/* Who may not read it may execute it all the same. */
@@ -181,13 +172,6 @@ int ap__runtime_open(const char *folder, const char *name, char *why, size_t len
 
 		snprintf(path, sizeof(path), "%s/anyperf/%s", ANYPERF_LIBEXECDIR, name);
 		fd = open(path, O_PATH | O_CLOEXEC);
-	}
-	if (fd >= 0 && is_runtime) {
-		int err = check(fd, why, len);
-
-		if (err)
-			close(fd);
-		return err ? err : fd;
 	}
 	if (fd >= 0)
 		return fd;

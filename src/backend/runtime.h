@@ -16,7 +16,10 @@
  */
 int must_check ap__runtime_open(const char *folder, const char *name, char *why, size_t len);
 
-/* Whether the runtime is one of ours, of this version. 0, or -errno with a sentence in @why. */
+/*
+ * Whether the runtime can be executed and is one of ours, of this version, which else is found out
+ * when it is started. 0, or -errno with a sentence in @why.
+ */
 int must_check ap__runtime_check(char *why, size_t len);
 
 #endif
