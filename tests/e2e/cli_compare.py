@@ -402,7 +402,9 @@ def test_by_symbol_of_other_events():
     old, new = region(1, 100000, 300000), region(1, 100000, 300000, 700)
     r = compared("-e", "branches", "--by", "symbol", *vs(old, new, old))
     symbols = r["comparisons"][0]["symbols"]
-    assert [s["symbol"] for s in symbols] == ["planted"] and not symbols[0]["exact"], r
+    assert symbols[0]["symbol"] == "planted" and not symbols[0]["exact"], r
+    # It is an estimate: by chance, as by the length of a path, another may lie beyond its range.
+    assert all(abs(s["change"]) < 1.5 * s["may_be_off"] for s in symbols[1:]), r
     change = r["comparisons"][0]["counts"][0]["change"]
     assert abs(symbols[0]["change"] - change) <= symbols[0]["may_be_off"] < change, r
     # What is the same runs the same, to the last sample.
